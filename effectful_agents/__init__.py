@@ -1,0 +1,27 @@
+"""Agents as Python functions whose bodies a language model supplies, run by handlers that you compose."""
+
+from effectful_agents.encoding import Encodable
+from effectful_agents.handlers.loop import CallResult, acall, run
+from effectful_agents.harness import harness
+from effectful_agents.runtime import NotHandled, ObjectInterpretation, coproduct, fwd, handler, implements
+from effectful_agents.types import Agent, Risk, Skill, Tool
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Agent",
+    "CallResult",
+    "Encodable",
+    "NotHandled",
+    "ObjectInterpretation",
+    "Risk",
+    "Skill",
+    "Tool",
+    "acall",
+    "coproduct",
+    "fwd",
+    "handler",
+    "harness",
+    "implements",
+    "run",
+]

@@ -1,0 +1,120 @@
+"""Keeping the history of calls."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from effectful_agents.errors import DecodingError, ToolCallDecodingError, ToolCallExecutionError
+from effectful_agents.handlers.durability.transaction import transaction
+from effectful_agents.messages import Message, SystemMessage, UserMessage
+from effectful_agents.messages.mending import RUNNING, close_calls
+from effectful_agents.operations.history import agents_called, append_message, conversation, get_history
+from effectful_agents.operations.loop import (
+    AssistantResult,
+    DecodedToolCall,
+    ToolResult,
+    call_agent,
+    call_assistant,
+    call_system,
+    call_tool,
+    call_user,
+)
+from effectful_agents.runtime import ObjectInterpretation, Operation, fwd, handler, implements
+from effectful_agents.types import History, Skill
+
+__all__ = ["HistoryBuilder"]
+
+
+@dataclasses.dataclass
+class _Running:
+    """A call that is running: its buffer, and what calls of the same agent inside it will add behind its own messages."""
+
+    buffer: History
+    later: list[Message] = dataclasses.field(default_factory=list)
+
+
+@Operation.define
+def _running() -> Mapping[int, _Running]:
+    """The calls that are running, by the identity of the history that each is going to be written back to."""
+    return {}
+
+
+class HistoryBuilder(ObjectInterpretation[Any, Any]):
+    # Gives `get_history`, `append_message` and `agents_called` a meaning during a call, and records what the `call_*`
+    # operations return. A call that raises leaves its agent's history as it was; one that succeeds adds exactly its
+    # own messages. Put it inside `AgentLoop` and outside whatever repeats or replaces a turn.
+
+    @implements(call_agent)
+    def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
+        kept = conversation(skill)
+        outer = _running().get(id(kept))
+        if outer is None:
+            with transaction(kept) as buffer, _recorded(kept, _Running(buffer)) as running:
+                value = fwd()
+                buffer.extend(running.later)
+            return value
+        # A tool calls a skill of the agent that is calling the tool. Its messages cannot stand between the tool call
+        # and the result, so they follow when the outer call is complete; what it is asked on is the conversation so
+        # far, with the running calls marked as such.
+        seed = close_calls(outer.buffer, outer.buffer.open_calls(), RUNNING)
+        with transaction(seed, write_back=False) as buffer, _recorded(kept, _Running(buffer)) as running:
+            value = fwd()
+        known = {id(message) for message in seed}
+        outer.later += [message for message in buffer if id(message) not in known] + running.later
+        return value
+
+    @implements(call_system)
+    def call_system(self, *_: Any) -> SystemMessage:
+        message = fwd()
+        history = get_history()
+        if not history:
+            append_message(message)
+        elif history[0]["role"] != "system":  # a conversation that was handed in without one
+            history.insert(0, message)
+        return message
+
+    @implements(call_user)
+    def call_user(self, *_: Any) -> UserMessage:
+        message = fwd()
+        append_message(message)
+        return message
+
+    @implements(call_assistant)
+    def call_assistant(self, *_: Any) -> AssistantResult[Any]:
+        try:
+            reply = fwd()
+        except (ToolCallDecodingError, DecodingError) as error:
+            # The reply and what was wrong with it: what the next attempt reads.
+            _record_failure(error)
+            raise
+        append_message(reply[0])
+        return reply
+
+    @implements(call_tool)
+    def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:
+        try:
+            result = fwd()
+        except ToolCallExecutionError as error:
+            append_message(error.to_feedback_message())
+            raise
+        append_message(result[0])
+        return result
+
+
+@contextlib.contextmanager
+def _recorded(kept: Any, running: _Running) -> Iterator[_Running]:
+    everyone = {**_running(), id(kept): running}
+    with handler({_running: lambda: everyone, agents_called: lambda: frozenset(everyone)}):
+        yield running
+
+
+def _record_failure(error: DecodingError) -> None:
+    append_message(error.raw_message)
+    if isinstance(error, ToolCallDecodingError):
+        for failed in (error, *error.others):
+            append_message(failed.to_feedback_message())
+    else:
+        append_message(error.to_feedback_message())

@@ -1,0 +1,115 @@
+"""Asking again when a reply cannot be decoded, and telling the model when a tool raised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableSequence, Sequence, Set
+from typing import Any
+
+import tenacity
+
+from effectful_agents.errors import DecodingError, ToolCallExecutionError
+from effectful_agents.messages import Message
+from effectful_agents.operations.history import get_history
+from effectful_agents.operations.legibility import PromptInjectingInterpretation
+from effectful_agents.operations.loop import AssistantResult, DecodedToolCall, ToolResult, call_assistant, call_tool
+from effectful_agents.operations.world import sleep
+from effectful_agents.runtime import Operation, fwd, implements
+from effectful_agents.types import Tool
+
+__all__ = ["TenacityRetryer"]
+
+
+@Operation.define
+def _deciding() -> TenacityRetryer | None:
+    """The retryer whose rules hold: the innermost. Attempts would multiply if the others repeated its repetitions."""
+    return None
+
+
+class TenacityRetryer(PromptInjectingInterpretation):
+    """If your reply cannot be decoded (the answer does not fit the return type, or the arguments of your tool calls do
+    not fit their parameters), you are shown your reply and the error, and asked again. The error stands in the place of
+    the tool's result; for an answer it comes as a user message, which says that it is still the same call.
+
+    You get a few attempts, then the call fails. So read the error and change what it complains about; the same reply in
+    other words will be refused again. Once an attempt succeeds the failed ones are removed from the conversation.
+
+    A tool that raises an exception is another matter: its traceback is the result of that call, no attempt is used up,
+    and the conversation goes on. Learn from it what to do next.
+    """
+
+    # Put it inside `HistoryBuilder`, which records the failed attempts that the next one reads. Of several the innermost
+    # decides, and the others let everything pass.
+
+    def __init__(
+        self,
+        catch_tool_errors: type[BaseException] | tuple[type[BaseException], ...] = Exception,
+        stop: Any = None,
+        **options: Any,
+    ) -> None:
+        # catch_tool_errors: what of a tool the model is told about; anything else that a tool raises ends the call.
+        # stop, options: as `tenacity.Retrying` takes them; by default four attempts, without a pause.
+        self.catch_tool_errors = catch_tool_errors
+        self.call_assistant_retryer = tenacity.Retrying(
+            **{
+                "stop": stop or tenacity.stop_after_attempt(4),
+                "retry": tenacity.retry_if_exception_type(DecodingError),
+                "reraise": True,
+                "sleep": sleep,
+                **options,
+            }
+        )
+
+    @implements(_deciding)
+    def deciding(self) -> TenacityRetryer:
+        return self
+
+    @implements(call_assistant)
+    def call_assistant(
+        self,
+        messages: Sequence[Message],
+        response_type: Any,
+        env: Mapping[str, Any],
+        tools: Set[Tool] = frozenset(),
+    ) -> AssistantResult[Any]:
+        if _deciding() is not self:
+            return fwd()
+        history = get_history()
+        start = len(history)
+        try:
+            # Nearly every turn succeeds at once: tenacity, which takes longer than the rest of the turn, is for others.
+            return fwd()
+        except DecodingError as error:
+            try:
+                return self._ask_again(error, history, start, (messages, response_type, env, tools))
+            except BaseException:
+                del history[start:]
+                raise
+        except BaseException:
+            del history[start:]
+            raise
+
+    def _ask_again(
+        self, failure: DecodingError, history: MutableSequence[Message], start: int, arguments: tuple[Any, ...]
+    ) -> AssistantResult[Any]:
+        messages, *rest = arguments
+        pending: DecodingError | None = failure
+        for attempt in self.call_assistant_retryer.copy():
+            with attempt:
+                if pending is not None:  # the first attempt, which has been made already
+                    pending, raised = None, pending
+                    raise raised
+                end = len(history)
+                sent = history if messages is history else [*messages, *history[start:]]
+                reply = fwd(sent, *rest)
+                del history[start:end]
+                return reply
+        raise failure  # tenacity was configured to end without an exception
+
+    @implements(call_tool)
+    def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:
+        try:
+            return fwd()
+        except ToolCallExecutionError as error:
+            if _deciding() is self and isinstance(error.original_error, self.catch_tool_errors):
+                return error.to_feedback_message(), error, False
+            raise

@@ -1,0 +1,116 @@
+"""The message transaction: a call's messages join a history all together, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Iterator, MutableSequence, Sequence
+
+from effectful_agents.errors import HistoryError
+from effectful_agents.messages import Message, ToolCallID
+from effectful_agents.operations.history import CompactionScope, append_message, get_history
+from effectful_agents.runtime import handler
+from effectful_agents.types import History
+
+__all__ = ["compact_", "transaction"]
+
+
+@contextlib.contextmanager
+def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: bool = True) -> Iterator[History]:
+    """Collect messages in a buffer that is the history for the time of the block.
+
+    Args:
+        prefix: The conversation that the buffer starts as a copy of; None for an empty one.
+        write_back: Whether `prefix` receives what the block added when it ends without an exception.
+
+    Yields:
+        The buffer. `get_history` gives it, `append_message` adds to it.
+
+    A `prefix` that somebody else added to meanwhile keeps those messages. A buffer whose beginning was rewritten (a
+    compaction) takes the place of what it started from.
+
+    >>> kept = [{"role": "user", "content": "Hi"}]
+    >>> with transaction(kept):
+    ...     append_message({"role": "assistant", "content": "Hello"})
+    >>> [message["role"] for message in kept]
+    ['user', 'assistant']
+    """
+    buffer = History(prefix or ())
+    start = len(buffer)
+
+    def append(message: Message) -> None:
+        _check_place(buffer, message)
+        buffer.append(message)
+
+    with handler({get_history: lambda: buffer, append_message: append}):
+        yield buffer
+    if prefix is not None and write_back:
+        _write_back(prefix, buffer, start)
+
+
+def _write_back(prefix: MutableSequence[Message], buffer: History, start: int) -> None:
+    seed = prefix[:start]
+    head = [] if start and buffer and buffer[0] is seed[0] else buffer[:1]
+    if not (head and head[0]["role"] == "system"):
+        head = []
+    body = buffer[len(head) :]
+    if len(body) >= start and all(map(operator.is_, seed, body)):
+        # Two first calls of one agent at the same time write a system message each; the first one stays.
+        if head and not (prefix and prefix[0]["role"] == "system"):
+            prefix.insert(0, head[0])
+        prefix.extend(body[start:])
+    else:
+        prefix[:start] = buffer
+
+
+def _check_place(history: History, message: Message) -> None:
+    """Raise unless a provider accepts the message after those that are there."""
+    role = message["role"]
+    waiting = history.open_calls()
+    if role == "tool":
+        answered = message["tool_call_id"]
+        if answered not in waiting:
+            raise HistoryError(
+                f"the result of the tool call `{answered}` cannot stand here: no such call is waiting for one."
+            )
+        if answered != waiting[0]:
+            raise HistoryError(
+                f"the result of the tool call `{answered}` cannot stand here: that of `{waiting[0]}` comes before it."
+            )
+    elif waiting:
+        raise HistoryError(f"a {role} message cannot stand here: the tool call `{waiting[0]}` has no result yet.")
+    elif role == "system" and history:
+        raise HistoryError("a system message cannot stand here: it is always the first message.")
+
+
+def compact_(history: MutableSequence[Message], tool_call_id: ToolCallID, scope: CompactionScope) -> None:
+    """Drop earlier messages of a history, in place, on behalf of a tool call that asked for it.
+
+    The system message, the user message that opened the running call, and the turn that asked (its assistant message
+    and all results) stay. Where the history has another shape than expected, nothing is dropped.
+
+    Args:
+        history: The history of the running call.
+        tool_call_id: The call that asked; its assistant message is in the history.
+        scope: What to drop.
+    """
+    asking = _position_of_call(history, tool_call_id)
+    if scope is CompactionScope.NONE or asking is None:
+        return
+    request = next((i for i in range(asking - 1, -1, -1) if history[i]["role"] == "user"), None)
+    if request is None:
+        return
+    if scope is CompactionScope.TURN:
+        del history[request + 1 : asking]
+        return
+    head = [history[0]] if history[0]["role"] == "system" else []
+    history[:asking] = [*head, history[request]]
+
+
+def _position_of_call(history: Sequence[Message], tool_call_id: ToolCallID) -> int | None:
+    for position in range(len(history) - 1, -1, -1):
+        message = history[position]
+        if message["role"] == "assistant":
+            if any(call["id"] == tool_call_id for call in message.get("tool_calls", ())):
+                return position
+    return None

@@ -1,0 +1,6 @@
+"""The agent loop, and running calls with it."""
+
+from effectful_agents.handlers.loop.agent_loop import AgentLoop
+from effectful_agents.handlers.loop.run import CallResult, acall, run
+
+__all__ = ["AgentLoop", "CallResult", "acall", "run"]

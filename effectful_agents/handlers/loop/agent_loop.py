@@ -1,0 +1,205 @@
+"""The agent loop: the terminal rule of the operations that a call of a skill consists of."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Literal
+
+from effectful_agents.encoding import answer_codec, render_section, tool_codec
+from effectful_agents.errors import (
+    ConfigurationError,
+    Denied,
+    EncodingError,
+    LimitExceeded,
+    OptionError,
+    ReplayDivergence,
+    ToolCallDecodingError,
+    ToolCallExecutionError,
+    UncertainEffect,
+)
+from effectful_agents.handlers.loop.offer import offer
+from effectful_agents.handlers.loop.prompts import brief_task, full_task, user_section
+from effectful_agents.handlers.loop.reply import assistant_message, decode_answer, decode_tool_calls
+from effectful_agents.messages import Message, Request, SystemMessage, ToolMessage, UserMessage
+from effectful_agents.operations.history import append_message, get_history
+from effectful_agents.operations.legibility import PromptInjectingInterpretation, with_section
+from effectful_agents.operations.loop import (
+    AssistantResult,
+    DecodedToolCall,
+    ToolResult,
+    call_agent,
+    call_assistant,
+    call_system,
+    call_tool,
+    call_user,
+    completion,
+)
+from effectful_agents.operations.prompt import PromptSection, section
+from effectful_agents.runtime import Term, implements
+from effectful_agents.types import Scope, Skill, Tool
+
+__all__ = ["AgentLoop"]
+
+# What a tool raises and the model could do nothing about: these end the call.
+_NOT_FOR_THE_MODEL = (ConfigurationError, Denied, UncertainEffect, ReplayDivergence)
+
+
+class AgentLoop(PromptInjectingInterpretation):
+    """You answer calls of Python functions. This is how the conversation is put together.
+
+    A *call* is one invocation of a skill by the program. It opens with one user message, which names the skill and holds
+    the request. A *turn* is one request to you and your reply. In a turn you do one of two things. You call tools: their
+    results are added to the conversation, and you get another turn. Or you answer: the call ends, and the program gets
+    your answer as the value of the call. A turn that calls tools is no answer, whatever text stands beside the calls. So
+    call all the tools you need first, and answer in a turn of its own.
+
+    If the skill returns `str`, the program receives your message as it stands, to the letter. Write the value itself:
+    no introduction, no closing words, no remark on how you found it. For every other return type your answer is JSON in
+    the form that you are given, and it is decoded into a Python value of that type.
+
+    A new user message means that the earlier call is over and that this is another question. There is one exception,
+    and it says so itself: a message that your answer could not be decoded belongs to the same call. Earlier calls are in
+    view only where an agent remembers them.
+
+    What outlasts a call is what the program owns: the agent (`self`) and the other objects in the lexical scope. The
+    user message, not the heading of this system message, says which skill is called now.
+    """
+
+    # Outermost in a stack: it forwards to nothing. `HistoryBuilder` has to be inside it.
+    #
+    # Args:
+    #     turns: Turns that a call may take, at least 1.
+    #     system_prompt: "full" writes both halves of the system message; "brief" a few lines about the task only, for
+    #         models that cannot read more.
+
+    def __init__(self, *, turns: int = 50, system_prompt: Literal["full", "brief"] = "full") -> None:
+        if turns < 1:
+            raise OptionError(f"`turns` is {turns}; a call takes at least one turn.")
+        if system_prompt not in ("full", "brief"):
+            raise OptionError(f"`system_prompt` is {system_prompt!r}; it can be 'full' or 'brief'.")
+        self.turns = turns
+        self.brief = system_prompt == "brief"
+
+    @implements(call_agent)
+    def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
+        scope = _open_scope(skill, args, kwargs)
+        response_type = skill.result_type(*args, **kwargs)
+        history = get_history()
+        if not (history and history[0]["role"] == "system"):
+            call_system(section("Harness"), brief_task(skill) if self.brief else full_task(skill, scope))
+        call_user(user_section(skill, scope, heading=not self.brief or skill.agent is not None))
+
+        for _ in range(self.turns):
+            _, tool_calls, answer = call_assistant(get_history(), response_type, scope, frozenset())
+            if not tool_calls:
+                return answer
+            final = _carry_out(tool_calls)
+            if final is not None:
+                return final[0]
+        raise LimitExceeded(
+            "turns",
+            self.turns,
+            messages=get_history(),
+            advice=f"The skill `{skill.__name__}` was not answered; raise it with `AgentLoop(turns=…)` if it needs more.",
+        )
+
+    @implements(call_system)
+    def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:
+        if self.brief:
+            return {"role": "system", "content": _text(section("", agent_prompt))}
+        described = with_section(harness_prompt, self.prompt_section())
+        return {"role": "system", "content": _text(section("", described, agent_prompt))}
+
+    @implements(call_user)
+    def call_user(self, user_prompt: PromptSection) -> UserMessage:
+        return {"role": "user", "content": _text(section("", user_prompt))}
+
+    @implements(call_assistant)
+    def call_assistant(
+        self,
+        messages: Sequence[Message],
+        response_type: Any,
+        env: Mapping[str, Any],
+        tools: Set[Tool] = frozenset(),
+    ) -> AssistantResult[Any]:
+        offered = offer(tools, getattr(env, "skill", None))
+        request: Request = {"messages": list(messages)}
+        if offered.definitions:
+            request["tools"] = offered.definitions
+        response_format = answer_codec(response_type).response_format
+        if response_format is not None:
+            request["response_format"] = response_format
+        response = completion(**request)
+
+        message, reason = assistant_message(response, messages)
+        cut = reason == "length"
+        if message.get("tool_calls"):
+            return message, decode_tool_calls(message, response, offered.tools, env, cut=cut), None
+        return message, [], decode_answer(message, response_type, env, cut=cut)
+
+    @implements(call_tool)
+    def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:
+        try:
+            value = tool_call.tool(*tool_call.bound_args.args, **tool_call.bound_args.kwargs)
+            _refuse_coroutine(tool_call.name, value)
+        except _NOT_FOR_THE_MODEL:
+            raise
+        except Exception as error:
+            raise ToolCallExecutionError(error, tool_call) from error
+        try:
+            content = tool_codec(tool_call.tool).encode_result(value)
+        except EncodingError as error:
+            raise ToolCallExecutionError(error, tool_call) from error
+        message: ToolMessage = {"role": "tool", "tool_call_id": tool_call.id, "content": content}
+        return message, value, False
+
+
+def _open_scope(skill: Skill, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Scope:
+    bound = skill.__signature__.bind(*args, **kwargs)
+    bound.apply_defaults()
+    for name, value in bound.arguments.items():
+        if isinstance(value, Term):
+            raise ConfigurationError(
+                f"the argument `{name}` of the skill `{skill.__name__}` is an uninterpreted term, not a value: the "
+                "operation it is made of has no handler here."
+            )
+    arguments = bound.arguments
+    if skill.receiver is not None:
+        first = next(iter(skill.function.__signature__.parameters))
+        arguments = {first: skill.receiver, **arguments}
+    return Scope(skill, arguments, skill.__context__)
+
+
+def _carry_out(tool_calls: Sequence[DecodedToolCall | ToolCallDecodingError]) -> tuple[Any] | None:
+    """Carry out the calls of one turn in order, and return the answer if one of them was final.
+
+    The first final call that succeeds ends the call of the skill; those behind it in the same turn are not made, and
+    each is answered with that.
+    """
+    final: tuple[Any] | None = None
+    for call in tool_calls:
+        if isinstance(call, ToolCallDecodingError):
+            append_message(call.to_feedback_message())
+        elif final is not None:
+            note = "(This call was not made: a call before it in the same turn ended the conversation.)"
+            append_message({"role": "tool", "tool_call_id": call.id, "content": note})
+        else:
+            _, value, is_final = call_tool(call)
+            if is_final and not isinstance(value, ToolCallExecutionError):
+                final = (value,)
+    return final
+
+
+def _refuse_coroutine(name: str, value: Any) -> None:
+    if inspect.iscoroutine(value):
+        value.close()
+        raise ConfigurationError(f"the tool `{name}` is `async def`, which tools cannot be yet. Write `def`.")
+
+
+def _text(document: PromptSection) -> Any:
+    """A rendered prompt: plain text where there is nothing but text, which every provider accepts."""
+    parts = render_section(document)
+    if all(part["type"] == "text" for part in parts):
+        return "".join(part["text"] for part in parts)  # ty: ignore[invalid-key, invalid-argument-type]
+    return parts

@@ -1,0 +1,57 @@
+"""The tools of one request: their definitions, and who is meant by a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Set
+from typing import NamedTuple
+
+from effectful_agents.encoding import tool_codec
+from effectful_agents.messages import ToolDefinition
+from effectful_agents.types import Skill, Tool
+
+__all__ = ["Offer", "offer"]
+
+_FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
+_LONGEST = 64
+
+
+class Offer(NamedTuple):
+    """What a request offers.
+
+    Attributes:
+        definitions: The tools as the model is shown them.
+        tools: The tools by the names in the definitions.
+    """
+
+    definitions: list[ToolDefinition]
+    tools: Mapping[str, Tool]
+
+
+def offer(tools: Set[Tool], anchor: Skill | None) -> Offer:
+    """Name and describe the tools of a request, in an order that does not depend on that of the set.
+
+    Args:
+        tools: The tools.
+        anchor: The skill that is being answered: it is not offered to itself, unless it is recursive.
+    """
+    named: dict[str, Tool] = {}
+    for tool in sorted(tools, key=_order):
+        if tool == anchor and not tool.recursive:  # ty: ignore[unresolved-attribute]
+            continue
+        named[_free_name(tool.__name__, named)] = tool
+    return Offer([tool_codec(tool).definition(name) for name, tool in named.items()], named)
+
+
+def _order(tool: Tool) -> tuple[str, str, str]:
+    return tool.__name__, tool.__module__ or "", tool.__qualname__
+
+
+def _free_name(name: str, taken: Mapping[str, Tool]) -> str:
+    """A name that providers accept and that is not taken."""
+    plain = _FOREIGN.sub("_", name)[:_LONGEST] or "tool"
+    free, number = plain, 2
+    while free in taken:
+        suffix = f"_{number}"
+        free, number = plain[: _LONGEST - len(suffix)] + suffix, number + 1
+    return free

@@ -1,0 +1,151 @@
+"""The task half of the system message, and the body of the user message: what is told about the skill that is called."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from effectful_agents.encoding import format_as_content_blocks, tool_codec
+from effectful_agents.operations.prompt import PromptSection, section
+from effectful_agents.types import Scope, Skill
+from effectful_agents.types.walk import tools_of
+
+__all__ = ["brief_task", "full_task", "signature_text", "user_section"]
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+
+
+def brief_task(skill: Skill) -> PromptSection:
+    """The task in a few lines: which function is answered, and that the answer is its value.
+
+    For models with little room: no source, no tables, no schemas.
+    """
+    text = (
+        f"You answer calls of the Python function `{signature_text(skill)}`. What you answer becomes the value that the "
+        "function returns: write the value itself and nothing else."
+    )
+    about = inspect.getdoc(type(skill.agent)) if skill.agent is not None else None
+    return section("", text, *([{"type": "text", "text": about}] if about else []))
+
+
+def full_task(skill: Skill, scope: Scope) -> PromptSection:
+    """The task with all that the code around it says, what changes least first."""
+    parts = (
+        _module_section(skill),
+        _specification_section(skill),
+        _table_section("Imported modules", ("Name", "Module"), _modules(scope.context)),
+        _table_section("Lexical scope", ("Name", "Type"), _bindings(scope.context)),
+    )
+    return section(signature_text(skill), *(part for part in parts if part is not None))
+
+
+def user_section(skill: Skill, scope: Scope, *, heading: bool) -> PromptSection:
+    """The formatted docstring of a call, under the signature of the skill.
+
+    Raises:
+        EncodingError: An argument cannot be written into a prompt.
+    """
+    body = format_as_content_blocks(skill.prompt, scope)
+    return {"type": "prompt_section", "title": signature_text(skill) if heading else "", "content": body}
+
+
+def signature_text(skill: Skill) -> str:
+    """A skill's name and signature as Python writes them, the same in every process.
+
+    >>> from effectful_agents import Skill
+    >>> @Skill.define
+    ... def add(a: int, b: int = 2) -> int:
+    ...     '''Add {a} and {b}.'''
+    >>> signature_text(add)
+    'add(a: int, b: int = 2) -> int'
+    """
+    signature = skill.__signature__
+    plain = signature.replace(
+        parameters=[
+            parameter.replace(annotation=_Verbatim(parameter.annotation), default=_default(parameter.default))
+            for parameter in signature.parameters.values()
+        ],
+        return_annotation=_Verbatim(signature.return_annotation),
+    )
+    return skill.__name__ + _ADDRESS.sub("0x…", str(plain))
+
+
+class _Verbatim:
+    """An annotation that `inspect` writes as `_type_name` says, without the module in front of it."""
+
+    def __init__(self, annotation: Any) -> None:
+        self.text = "Any" if annotation is inspect.Parameter.empty else type_name(annotation)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _default(value: Any) -> Any:
+    return value
+
+
+def type_name(annotation: Any) -> str:
+    """A type as a programmer writes it, names without their modules."""
+    if annotation is None or annotation is type(None):
+        return "None"
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation.__qualname__.rpartition("<locals>.")[2]
+    text = inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?:<locals>\.)?(?=[A-Za-z_])", "", text)
+
+
+def _module_section(skill: Skill) -> PromptSection | None:
+    name = skill.__module__
+    module = sys.modules.get(name)
+    if module is None:
+        return None
+    try:
+        text = f"```python\n{inspect.getsource(module).strip()}\n```"
+    except (OSError, TypeError):
+        text = inspect.getdoc(module) or ""
+    return section(f"Module {name}", text) if text else None
+
+
+def _specification_section(skill: Skill) -> PromptSection:
+    agent = skill.agent
+    if agent is None:
+        return section("Skill", _specification(skill))
+    skills = [tool for tool in tools_of(agent) if isinstance(tool, Skill)]
+    if skill not in skills:
+        skills.insert(0, skill)
+    cls = type(agent)
+    return section(f"Agent {cls.__name__}", inspect.cleandoc(cls.__doc__ or ""), *map(_specification, skills))
+
+
+def _specification(skill: Skill) -> PromptSection:
+    schema = tool_codec(skill).definition()["function"]["parameters"]
+    arguments = json.dumps(schema.get("properties", {}), indent=2, ensure_ascii=False)
+    return section(signature_text(skill), skill.prompt, f"Arguments:\n```json\n{arguments}\n```")
+
+
+def _modules(context: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (name, value.__name__)
+        for name, value in context.items()
+        if isinstance(value, types.ModuleType) and not name.startswith("_")
+    ]
+
+
+def _bindings(context: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (name, type(value).__name__)
+        for name, value in context.items()
+        if not isinstance(value, types.ModuleType) and not (name.startswith("__") and name.endswith("__"))
+    ]
+
+
+def _table_section(title: str, heads: tuple[str, str], rows: list[tuple[str, str]]) -> PromptSection | None:
+    if not rows:
+        return None
+    lines = [f"| {heads[0]} | {heads[1]} |", "| --- | --- |", *(f"| `{one}` | `{other}` |" for one, other in rows)]
+    return section(title, "\n".join(lines))

@@ -1,0 +1,104 @@
+"""Calling a skill for more than its value."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Coroutine, Iterable, MutableSequence
+from typing import Any, cast, overload
+
+from effectful_agents.errors import ConfigurationError
+from effectful_agents.messages import Message, Response, Usage
+from effectful_agents.messages.mending import mended
+from effectful_agents.operations.history import conversation
+from effectful_agents.operations.loop import completion
+from effectful_agents.runtime import fwd, handler
+from effectful_agents.types import History, Skill
+
+__all__ = ["CallResult", "acall", "run"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CallResult[T]:
+    """What a call of a skill came to.
+
+    Attributes:
+        value: The value that the skill returned.
+        messages: The whole conversation after the call; give it to the next `run` as `history` to go on with it.
+        usage: Tokens of all requests of the call, those of nested calls and of refused replies included.
+    """
+
+    value: T
+    messages: list[Message]
+    usage: Usage
+
+
+def run[**P, T](
+    skill: Callable[P, T], /, *args: Any, history: Iterable[Message] | None = None, **kwargs: Any
+) -> CallResult[T]:
+    """Call a skill, and return its value with the conversation and the tokens used.
+
+    Args:
+        skill: The skill.
+        args: Its arguments; one that is called `history` has to be given by position.
+        history: Messages that the call continues. They are mended where a provider would refuse them; neither the
+            sequence nor a message in it is changed. A method of an agent continues these instead of the agent's own,
+            and the agent's history stays as it is. None: as an ordinary call.
+        kwargs: Its arguments by keyword.
+
+    Raises:
+        ConfigurationError: `skill` is not a skill.
+
+    >>> from effectful_agents import NotHandled, Skill, handler, harness
+    >>> from effectful_agents.testing import ScriptedModel
+    >>> @Skill.define
+    ... def ask(question: str) -> str:
+    ...     '''{question}'''
+    ...     raise NotHandled
+    >>> with handler(harness()), handler(ScriptedModel("Paris.", "About two million.")):
+    ...     first = run(ask, "What is the capital of France?")
+    ...     second = run(ask, "How many people live there?", history=first.messages)
+    >>> second.value, len(second.messages)
+    ('About two million.', 5)
+    """
+    if not isinstance(skill, Skill):
+        raise ConfigurationError(f"`run` takes a skill, made with `Skill.define`; this is {type(skill).__name__}.")
+    opened: list[MutableSequence[Message]] = []
+    used: list[Usage] = []
+
+    def continued(called: Skill) -> MutableSequence[Message]:
+        if opened or called != skill:
+            return fwd()
+        opened.append(fwd() if history is None else History(mended(history)))
+        return opened[0]
+
+    def counted(**_: Any) -> Response:
+        response: Response = fwd()
+        used.append(Usage.from_wire(response.get("usage")))
+        return response
+
+    with handler({conversation: continued, completion: counted}):
+        value = cast("Callable[..., T]", skill)(*args, **kwargs)
+    return CallResult(value, list(opened[0]) if opened else [], sum(used, Usage()))
+
+
+@overload
+async def acall[**P, T](skill: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+@overload
+async def acall[**P, T](skill: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+async def acall(skill: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call a skill without blocking the event loop; the call runs in a thread, with the handlers of this task.
+
+    >>> import asyncio
+    >>> from effectful_agents import NotHandled, Skill, handler, harness
+    >>> from effectful_agents.testing import ScriptedModel
+    >>> @Skill.define
+    ... def greet(name: str) -> str:
+    ...     '''Greet {name}.'''
+    ...     raise NotHandled
+    >>> with handler(harness()), handler(ScriptedModel("Hello Ann!")):
+    ...     asyncio.run(acall(greet, "Ann"))
+    'Hello Ann!'
+    """
+    import asyncio  # noqa: PLC0415 - slow to load, and not needed by most programs
+
+    return await asyncio.to_thread(skill, *args, **kwargs)

@@ -1,0 +1,72 @@
+"""Showing on a terminal what a model is doing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text as Line
+
+from effectful_agents.messages import PromptProgress, Response, StreamEvent, TextDelta, ToolCallDelta, ToolCallStart
+from effectful_agents.operations.loop import completion
+from effectful_agents.operations.steps import emit
+from effectful_agents.runtime import ObjectInterpretation, fwd, implements
+
+__all__ = ["ProgressDisplay"]
+
+
+class ProgressDisplay(ObjectInterpretation[Any, Any]):
+    """Show one line while a model loads, reads and writes; it is gone when the reply is complete.
+
+    Wraps `completion` and listens to `emit`. Anywhere inside the handler that asks the model. While one request is
+    shown, others that run beside it are not.
+
+    Args:
+        console: Where to show it; standard error by default, so that a script's output stays clean.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
+        self._status: Status | None = None
+        self._written = ""
+
+    @implements(completion)
+    def completion(self, **request: Any) -> Response:
+        if self._status is not None:
+            return fwd()
+        with self._shown(f"asking {request.get('model', 'the model')}…"):
+            return fwd()
+
+    @contextlib.contextmanager
+    def _shown(self, text: str) -> Iterator[None]:
+        self._written = ""
+        with self.console.status(text, spinner="dots") as status:
+            self._status = status
+            try:
+                yield
+            finally:
+                self._status = None
+
+    @implements(emit)
+    def emit(self, event: StreamEvent) -> None:
+        if self._status is not None:
+            self._status.update(self._line(event))
+        fwd()
+
+    def _line(self, event: StreamEvent) -> Line | None:
+        match event:
+            case PromptProgress("loading"):
+                return Line("loading the model…")
+            case PromptProgress("reading", done, total):
+                return Line(f"reading… {done} of {total} tokens")
+            case ToolCallStart(name=name):
+                self._written = f"{name} "
+            case TextDelta(text=piece) | ToolCallDelta(arguments=piece):
+                self._written = (self._written + piece)[-self.console.width :]
+            case _:
+                return None
+        room = max(self.console.width - 16, 20)
+        return Line("writing… " + " ".join(self._written[-room:].split()))

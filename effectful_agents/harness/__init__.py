@@ -1,0 +1,98 @@
+"""`harness`: the standard stack of handlers.
+
+The package can be called like the function of the same name, since both are `effectful_agents.harness`. It loads no
+handler before a harness is made.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from effectful_agents.harness.stack import Harness
+
+__all__ = ["harness"]
+
+
+def harness(
+    *,
+    model: str | None = None,
+    num_retries: int = 5,
+    langfuse: bool = False,
+    render: bool = False,
+    dump_system_prompt: str | os.PathLike[str] | None = None,
+    persist_db: str | os.PathLike[str] | None = None,
+    eval_provider: Literal["builtin", "restricted", "none"] | None = None,
+    type_checker: Literal["mypy", "ty", "none"] | None = None,
+    tool_calling: Literal["auto", "code", "json"] | None = None,
+    tool_collection: Literal["none", "explicit", "auto"] = "explicit",
+    check_contracts: bool = True,
+    system_prompt: Literal["full", "brief"] | None = None,
+    turns: int = 50,
+    **provider_config: Any,
+) -> Harness:
+    """Make the standard stack of handlers.
+
+    Making it loads and builds the handlers and installs nothing. Install it with `with handler(harness(…))`, or use it
+    directly: it is a context manager and a decorator too. `effectful_agents.harness.stack` has the list of handlers, in
+    their order and with the reason for each place.
+
+    Args:
+        model: The model that answers: `local/smollm2`, `local/PATH.gguf`, or any name that LiteLLM knows. None leaves it
+            to a handler further inside, such as `effectful_agents.testing.ScriptedModel`.
+        num_retries: Attempts for a reply that cannot be decoded and, independently, repetitions of a request that failed
+            on its way. 0 leaves both out.
+        langfuse: Record calls with Langfuse.
+        render: Show the conversation in the terminal as it grows.
+        dump_system_prompt: A Markdown file to write the system message to.
+        persist_db: An SQLite database that keeps agents which have an `__agent_id__`.
+        eval_provider: What runs code that the model writes.
+        type_checker: What checks such code before it runs.
+        tool_calling: How the model calls tools: `json`, with arguments in JSON.
+        tool_collection: Which tools are offered: `explicit`, those made with `Tool.define` and `Skill.define` that the
+            skill sees; `none`, none of them.
+        check_contracts: Check the arguments of skills against the constraints in their annotations.
+        system_prompt: `full` tells the model about the framework, the handlers and the code around the skill; `brief`
+            only which function it answers. By default `brief` for local models, `full` for others.
+        turns: Turns that a call may take.
+        provider_config: Settings for every request: `temperature`, `max_tokens`, `seed`, `tool_choice`, `api_key`,
+            `base_url` and whatever else the model's service takes.
+
+    Returns:
+        The stack.
+
+    Raises:
+        OptionError: An option has a value that it cannot have, or one whose part this version does not have.
+    """
+    from effectful_agents.harness.stack import Harness, Settings  # noqa: PLC0415 - loads every handler
+
+    return Harness(
+        Settings(
+            model=model,
+            num_retries=num_retries,
+            langfuse=langfuse,
+            render=render,
+            dump_system_prompt=dump_system_prompt,
+            persist_db=persist_db,
+            eval_provider=eval_provider,
+            type_checker=type_checker,
+            tool_calling=tool_calling,
+            tool_collection=tool_collection,
+            check_contracts=check_contracts,
+            system_prompt=system_prompt,
+            turns=turns,
+            provider_config=provider_config,
+        )
+    )
+
+
+class _CallablePackage(types.ModuleType):
+    """The package, which is also the function: whichever of the two somebody imports, it can be called."""
+
+    __call__ = staticmethod(harness)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -1,0 +1,160 @@
+"""The handlers of the standard stack, in their order and with the reason for each place."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import tenacity
+
+from effectful_agents.errors import OptionError
+from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
+from effectful_agents.handlers.legibility import FrameworkDocumenter, LexicalToolExtractor
+from effectful_agents.handlers.loop import AgentLoop
+from effectful_agents.handlers.observability import SystemPromptDumper
+from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
+from effectful_agents.handlers.provision.local import LocalModel
+from effectful_agents.handlers.validation import PydanticSkillArgValidator
+from effectful_agents.runtime import Interpretation, Layers, handler
+
+__all__ = ["Harness", "Settings"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The options of `effectful_agents.harness`, which explains them."""
+
+    model: str | None
+    num_retries: int
+    langfuse: bool
+    render: bool
+    dump_system_prompt: str | os.PathLike[str] | None
+    persist_db: str | os.PathLike[str] | None
+    eval_provider: Literal["builtin", "restricted", "none"] | None
+    type_checker: Literal["mypy", "ty", "none"] | None
+    tool_calling: Literal["auto", "code", "json"] | None
+    tool_collection: Literal["none", "explicit", "auto"]
+    check_contracts: bool
+    system_prompt: Literal["full", "brief"] | None
+    turns: int
+    provider_config: Mapping[str, Any]
+
+    @property
+    def is_local(self) -> bool:
+        return self.model is not None and self.model.startswith("local/")
+
+    @property
+    def is_brief(self) -> bool:
+        return self.system_prompt == "brief" or (self.system_prompt is None and self.is_local)
+
+
+def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
+    """The handlers, outermost first."""
+    brief = settings.is_brief
+    # The terminal rule of the call_* operations: everything else is inside it.
+    yield AgentLoop(turns=settings.turns, system_prompt="brief" if brief else "full")
+    # Next to the loop: what adds or changes tools on the way to a request comes further inside.
+    if settings.tool_collection == "explicit":
+        yield LexicalToolExtractor()
+    # Outermost of those who handle `completion`, so that what intercepts requests sees them, and LiteLLM is asked last.
+    model = None if settings.is_local else settings.model
+    yield LiteLLMConfigurer(model, **_transport(settings), **settings.provider_config)
+    # Inside LiteLLM's: it takes the requests for local models and lets the others pass.
+    yield LocalModel(settings.model if settings.is_local else None, **_local_options(settings))
+    # Its section goes to the front of the prompt wherever it stands.
+    if not brief:
+        yield FrameworkDocumenter()
+    # Inside the loop, whose messages it records, and outside of what repeats a turn, which reads the failed attempts.
+    yield HistoryBuilder()
+    # Sees the finished message wherever it stands.
+    if settings.dump_system_prompt is not None:
+        yield SystemPromptDumper(settings.dump_system_prompt)
+    # Outside of the retrying: a wrong argument stays wrong.
+    if settings.check_contracts:
+        yield PydanticSkillArgValidator()
+    # Innermost: it catches what anything further out could not make sense of.
+    if settings.num_retries:
+        yield TenacityRetryer(stop=tenacity.stop_after_attempt(settings.num_retries))
+
+
+def _transport(settings: Settings) -> dict[str, Any]:
+    return {"num_retries": settings.num_retries} if settings.num_retries else {}
+
+
+def _local_options(settings: Settings) -> dict[str, Any]:
+    return dict(settings.provider_config) if settings.is_local else {}
+
+
+class Harness(Layers):
+    """The standard stack: an interpretation, a context manager and a decorator.
+
+    Args:
+        settings: The options.
+
+    Raises:
+        OptionError: An option has a value that it cannot have, or one whose part this version does not have.
+    """
+
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        _check(settings)
+        super().__init__(*_standard_stack(settings))
+        self.settings = settings
+        self._installer = handler(self)
+
+    def __enter__(self) -> Self:
+        self._installer.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._installer.__exit__(kind, error, traceback)
+
+    def __call__[**P, T](self, function: Callable[P, T]) -> Callable[P, T]:
+        return self._installer(function)
+
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "eval_provider": ("builtin", "restricted", "none"),
+    "type_checker": ("mypy", "ty", "none"),
+    "tool_calling": ("auto", "code", "json"),
+    "tool_collection": ("none", "explicit", "auto"),
+    "system_prompt": ("full", "brief"),
+}
+
+# Options whose parts come with a later version, and the value that does without.
+_LATER: Mapping[str, tuple[Any, ...]] = {
+    "langfuse": (False,),
+    "render": (False,),
+    "persist_db": (None,),
+    "eval_provider": (None, "none"),
+    "type_checker": (None, "none"),
+    "tool_calling": (None, "json"),
+    "tool_collection": ("none", "explicit"),
+}
+
+
+def _check(settings: Settings) -> None:
+    for name, choices in _CHOICES.items():
+        value = getattr(settings, name)
+        if value is not None and value not in choices:
+            raise OptionError(f"`{name}` is {value!r}; it can be {', '.join(map(repr, choices))}.")
+    if settings.num_retries < 0:
+        raise OptionError(f"`num_retries` is {settings.num_retries}; it is a number of attempts, 0 for none.")
+    if settings.tool_calling in ("auto", "code") and settings.eval_provider in (None, "none"):
+        raise OptionError(
+            f"`tool_calling={settings.tool_calling!r}` has the model write Python, and `eval_provider` names nothing that "
+            "runs it. Use `tool_calling='json'`."
+        )
+    for name, available in _LATER.items():
+        value = getattr(settings, name)
+        if value not in available:
+            raise OptionError(
+                f"`{name}={value!r}` needs a part that this version does not have yet. "
+                f"Leave it out, or use {available[-1]!r}."
+            )

@@ -1,0 +1,128 @@
+"""One turn on the wire: the request, and the reply to it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
+
+from effectful_agents.messages.conversation import AssistantMessage, Message
+from effectful_agents.messages.usage import CompletionUsage
+
+__all__ = ["AUTO", "Choice", "FinishReason", "Request", "Response", "ResponseFormat", "ToolChoice", "ToolDefinition"]
+
+
+class _Function(TypedDict):
+    name: str
+    description: NotRequired[str]
+    parameters: dict[str, Any]
+    """JSON schema of an object, a property for each parameter."""
+    strict: NotRequired[bool]
+
+
+class ToolDefinition(TypedDict):
+    """A tool as the model is shown it."""
+
+    type: Literal["function"]
+    function: _Function
+
+
+class _JsonSchema(TypedDict):
+    name: str
+    schema: dict[str, Any]
+    strict: NotRequired[bool]
+
+
+class ResponseFormat(TypedDict):
+    """The form that an answer must have."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: NotRequired[_JsonSchema]
+
+
+class ToolChoice(NamedTuple):
+    """Whether the model may, must or must not call a tool.
+
+    >>> ToolChoice("named", "weather").to_wire()
+    {'type': 'function', 'function': {'name': 'weather'}}
+    >>> AUTO.to_wire()
+    'auto'
+    """
+
+    mode: Literal["auto", "none", "required", "named"] = "auto"
+    name: str | None = None
+
+    def to_wire(self) -> str | dict[str, Any]:
+        """The value of a request's `tool_choice`."""
+        if self.mode == "named":
+            return {"type": "function", "function": {"name": self.name}}
+        return self.mode
+
+    @classmethod
+    def from_wire(cls, value: Any) -> ToolChoice:
+        """Read the value of a request's `tool_choice`; None and what is not known count as `auto`."""
+        match value:
+            case ToolChoice():
+                return value
+            case {"function": {"name": str(name)}}:
+                return cls("named", name)
+            case "required" | "any":
+                return cls("required")
+            case "none":
+                return cls("none")
+            case _:
+                return AUTO
+
+
+AUTO = ToolChoice()
+"""The model decides."""
+
+
+class Request(TypedDict, total=False):
+    """What is asked of a model in one turn.
+
+    Any other setting that a provider knows may stand beside these; it is handed on as it is.
+    """
+
+    model: str
+    messages: list[Message]
+    tools: list[ToolDefinition]
+    tool_choice: str | dict[str, Any] | ToolChoice
+    response_format: ResponseFormat
+    temperature: float
+    top_p: float
+    max_tokens: int
+    """Tokens that the reply may have."""
+    seed: int
+    stop: str | list[str]
+    n: int
+    stream: bool
+    timeout: float
+    """Seconds."""
+    num_retries: int
+    parallel_tool_calls: bool
+    reasoning_effort: str
+    api_key: str
+    base_url: str
+    provider_options: dict[str, Any]
+    """What only one provider understands."""
+
+
+type FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+class Choice(TypedDict):
+    """One of the replies to a request; the loop looks at the first."""
+
+    index: int
+    message: AssistantMessage
+    finish_reason: FinishReason | None
+
+
+class Response(TypedDict):
+    """What a model replied in one turn."""
+
+    choices: list[Choice]
+    model: NotRequired[str]
+    id: NotRequired[str]
+    created: NotRequired[int]
+    usage: NotRequired[CompletionUsage | None]
+    provider_metadata: NotRequired[dict[str, Any]]

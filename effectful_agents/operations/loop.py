@@ -1,0 +1,202 @@
+"""The operations of the agent loop: how a call of a skill becomes messages, requests, tool calls and a value.
+
+    call_agent        a skill is called                      (`Skill.__apply__`)
+      call_system       the system message is written
+      call_user         the user message is written
+      call_assistant    one turn: a request and its decoded reply
+        completion        the request itself, on the wire
+      call_tool         one tool call is carried out
+
+`handlers.loop.AgentLoop` gives a meaning to the five `call_*` operations, a handler of `handlers.provision` to
+`completion`. Every other handler intercepts some of them and forwards with `fwd`. A handler of `call_agent` takes the
+skill by position only, since a skill may have a parameter of any name:
+
+    def call_agent(self, skill, /, *args, **kwargs): ...
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Unpack
+
+from effectful_agents.errors import MissingHandlerError, ToolCallDecodingError, ToolCallExecutionError
+from effectful_agents.messages import (
+    AssistantMessage,
+    Message,
+    Request,
+    Response,
+    SystemMessage,
+    ToolCallID,
+    ToolMessage,
+    UserMessage,
+)
+from effectful_agents.operations.prompt import PromptSection
+from effectful_agents.runtime import Operation
+from effectful_agents.types import Skill, Tool
+
+__all__ = [
+    "AssistantResult",
+    "DecodedToolCall",
+    "ToolResult",
+    "call_agent",
+    "call_assistant",
+    "call_id",
+    "call_system",
+    "call_tool",
+    "call_user",
+    "completion",
+    "count_tokens",
+]
+
+_LOOP = "Install `AgentLoop()` of `effectful_agents.handlers.loop`, or the whole stack with `handler(harness(model=…))`."
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DecodedToolCall[T]:
+    """A tool call of the model, with its arguments as Python values.
+
+    Attributes:
+        tool: The tool that is called.
+        bound_args: Its arguments.
+        id: Identifier of the call, unique in its conversation.
+        name: The tool's name as the model knows it.
+        source: The Python expression that the call was decoded from, if it was one.
+    """
+
+    tool: Tool[..., T]
+    bound_args: inspect.BoundArguments
+    id: ToolCallID
+    name: str
+    source: str | None = None
+
+    @property
+    def result_type(self) -> Any:
+        """The return type that the tool declares."""
+        return self.tool.__signature__.return_annotation
+
+
+type AssistantResult[T] = tuple[AssistantMessage, Sequence[DecodedToolCall[Any] | ToolCallDecodingError], T | None]
+"""The reply as it goes into the history, its tool calls in order (one that could not be decoded stands there as its
+error), and the answer where there were no tool calls."""
+
+type ToolResult[T] = tuple[ToolMessage, T | ToolCallExecutionError, bool]
+"""The result for the model, the value (or the error that a handler caught), and whether it is the call's answer."""
+
+call_agent = Skill.__apply__
+"""A skill is called: `call_agent(skill, *args, **kwargs)` gives its value.
+
+A call that raises leaves no trace in any history. Installing a handler here is how to wrap whole calls.
+"""
+
+
+@Operation.define
+def call_system(harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:
+    """Write the system message of a conversation.
+
+    Args:
+        harness_prompt: What the handlers say about themselves. It starts empty; a handler appends a section and
+            forwards, so the innermost handler's section comes first.
+        agent_prompt: The task: what the loop found out about the skill that is called.
+
+    Returns:
+        The message, with both halves.
+    """
+    raise MissingHandlerError("call_system", _LOOP)
+
+
+@Operation.define
+def call_user(user_prompt: PromptSection) -> UserMessage:
+    """Write the user message that opens a call.
+
+    Args:
+        user_prompt: Its title is the skill that is called, its content the formatted docstring.
+
+    Returns:
+        The message.
+    """
+    raise MissingHandlerError("call_user", _LOOP)
+
+
+@Operation.define
+def call_assistant[T](
+    messages: Sequence[Message],
+    response_type: type[T],
+    env: Mapping[str, Any],
+    tools: Set[Tool] = frozenset(),
+) -> AssistantResult[T]:
+    """Take one turn: ask the model, decode its reply.
+
+    The arguments say all there is to the request; no history is read behind the caller's back. A handler that offers
+    more tools adds them to `tools` and forwards.
+
+    Args:
+        messages: The conversation that is sent.
+        response_type: The type of the answer.
+        env: The names that the skill sees: its arguments, then its lexical scope.
+        tools: The tools that the model may call.
+
+    Returns:
+        The reply, its decoded tool calls, and the answer. A reply with tool calls has no answer.
+
+    Raises:
+        ToolCallDecodingError: There were tool calls, and none of them could be decoded.
+        ResultDecodingError: The answer does not fit `response_type`.
+        RefusalError: The model declined.
+    """
+    raise MissingHandlerError("call_assistant", _LOOP)
+
+
+@Operation.define
+def call_tool[T](tool_call: DecodedToolCall[T]) -> ToolResult[T]:
+    """Carry out one tool call.
+
+    Returns:
+        The result for the model, the value, and whether the value is the answer of the whole call: False here; a
+        handler that offers a finalizing tool says so for its own.
+
+    Raises:
+        ToolCallExecutionError: The tool raised. A handler may catch it and return it in the place of the value.
+    """
+    raise MissingHandlerError("call_tool", _LOOP)
+
+
+@Operation.define
+def completion(**request: Unpack[Request]) -> Response:
+    """Send one request to a model and return its reply.
+
+    Nothing else in the system asks a model. Handlers of `handlers.provision` carry it out or fill in settings;
+    `effectful_agents.testing.ScriptedModel` answers it in tests.
+
+    Raises:
+        ProviderError: The service failed; see the branches of it in `effectful_agents.errors`.
+    """
+    raise MissingHandlerError(
+        "completion",
+        "Say which model answers: `handler(harness(model=…))`, `handler(LiteLLMConfigurer(model=…))`, "
+        "`handler(LocalModel())`, or in a test `handler(ScriptedModel(…))`.",
+    )
+
+
+@Operation.define
+def count_tokens(messages: Sequence[Message]) -> int | None:
+    """How many tokens a model reads in these messages; None where nobody can say, which is the default."""
+    return None
+
+
+@Operation.define
+def call_id(position: int, index: int) -> ToolCallID:
+    """Name a tool call that came without an identifier, or with one that is taken.
+
+    Args:
+        position: Place of the assistant message in the conversation.
+        index: Place of the call in that message.
+
+    Returns:
+        A name made of the two, so that the same replies give the same names in every process.
+
+    >>> call_id(4, 0)
+    'call_4_0'
+    """
+    return f"call_{position}_{index}"

@@ -1,0 +1,57 @@
+"""The list in which a conversation is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from effectful_agents.messages import Message, ToolCallID
+
+__all__ = ["History"]
+
+
+class History(list[Message]):
+    """A list of messages that knows which tool calls are still open and which identifiers are taken.
+
+    Both are answered without walking the whole list: the cost of a turn must not grow with the turns before it.
+
+    Attributes:
+        owner: Identity of the agent whose history this is, or None. A shallow copy of an agent shares the attribute
+            with the original; by this number the copy notices, and goes on with a list of its own.
+    """
+
+    owner: int | None
+    _ids: set[ToolCallID]
+    _seen: int
+
+    def __init__(self, messages: Iterable[Message] = (), *, owner: int | None = None) -> None:
+        super().__init__(messages)
+        self.owner = owner
+        self._ids = set()
+        self._seen = 0
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return (History, (list(self),))
+
+    def open_calls(self) -> list[ToolCallID]:
+        """Identifiers of the tool calls at the end of the list that have no result yet, in order."""
+        answered: set[ToolCallID] = set()
+        for message in reversed(self):
+            if message["role"] == "tool":
+                answered.add(message["tool_call_id"])
+            elif message["role"] == "assistant":
+                return [call["id"] for call in message.get("tool_calls", ()) if call["id"] not in answered]
+            else:
+                return []
+        return []
+
+    def call_ids(self) -> set[ToolCallID]:
+        """Identifiers of all tool calls in the list; only what is new since the last time is looked at."""
+        if len(self) < self._seen:
+            self._ids, self._seen = set(), 0
+        for position in range(self._seen, len(self)):
+            message = self[position]
+            if message["role"] == "assistant":
+                self._ids.update(call["id"] for call in message.get("tool_calls", ()))
+        self._seen = len(self)
+        return self._ids

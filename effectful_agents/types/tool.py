@@ -1,0 +1,255 @@
+"""Tools: Python functions that a model may call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, Self, overload
+
+from effectful_agents.errors import DefinitionError
+from effectful_agents.runtime import Operation
+from effectful_agents.types.risk import Risk
+from effectful_agents.types.scope import LexicalContext
+
+__all__ = ["Effect", "Tool"]
+
+type Effect = Literal["once", "keyed", "idempotent"]
+"""What repeating a tool does: `once`, it happens again; `keyed`, it is told apart by a key; `idempotent`, nothing."""
+
+
+class Tool[**P, T](Operation[P, T]):
+    """A function that a model may call: its signature and docstring are what the model is shown.
+
+    Define one with `Tool.define`. It stays an ordinary function for Python code. A skill offers the model the tools that
+    it sees where it is written: those of the enclosing functions and of the module, and the methods of its class.
+
+    >>> @Tool.define
+    ... def weather(city: str) -> str:
+    ...     '''The weather in a city, in a few words.'''
+    ...     return "sunny"
+    >>> weather("Barcelona")
+    'sunny'
+    >>> @Tool.define(risk=Risk.HARD_WRITE, name="send_mail")
+    ... def send(to: str, text: str) -> None:
+    ...     '''Send a mail.'''
+    >>> send.__name__, send.risk
+    ('send_mail', <Risk.HARD_WRITE: 2>)
+
+    Attributes:
+        description: What the model is told about the tool.
+        parameters: The JSON schema of the parameters, where one was written by hand, else None.
+        risk: What the tool can do to the world.
+        idempotent: Whether a repetition changes nothing.
+        effect: What a repetition does.
+        concurrent: Whether it may run beside other calls of the same turn.
+        timeout: Seconds that a call may take, or None.
+    """
+
+    description: str
+    parameters: Mapping[str, Any] | None
+    risk: Risk
+    idempotent: bool
+    effect: Effect
+    concurrent: bool
+    timeout: float | None
+    owner: type | None
+    __context__: LexicalContext
+
+    def __init__(
+        self,
+        default: Callable[P, T],
+        name: str | None = None,
+        *,
+        description: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        risk: Risk = Risk.READ,
+        idempotent: bool = False,
+        effect: Effect | None = None,
+        concurrent: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        super().__init__(default, name)
+        self.description = description if description is not None else inspect.getdoc(default) or ""
+        self.parameters = parameters
+        self.risk = Risk(risk)
+        self.idempotent = idempotent or effect == "idempotent"
+        self.effect = effect or ("idempotent" if idempotent else "once")
+        self.concurrent = concurrent
+        self.timeout = timeout
+        self.owner = None
+        self.__context__ = LexicalContext.of(default)
+        self._validate(default)
+
+    def _validate(self, default: Callable[..., Any]) -> None:
+        kind, name = type(self).__name__.lower(), self.__name__
+        if not self.description.strip():
+            raise DefinitionError(
+                f"the {kind} `{name}` has no docstring, and the model would not know what it is for. Write one."
+            )
+        if self.effect not in typing.get_args(Effect.__value__):
+            raise DefinitionError(
+                f"the {kind} `{name}` has effect={self.effect!r}; it can be 'once', 'keyed' or 'idempotent'."
+            )
+        if self.idempotent and self.effect != "idempotent":
+            raise DefinitionError(
+                f"the {kind} `{name}` is idempotent=True and effect={self.effect!r} at once; leave one of them out."
+            )
+        if self.timeout is not None and not self.timeout > 0:
+            raise DefinitionError(f"the {kind} `{name}` has timeout={self.timeout!r}; it must be a number of seconds above 0.")
+        if self.parameters is None:
+            missing = _unannotated(default)
+            if missing:
+                raise DefinitionError(
+                    f"the {kind} `{name}` has no annotation for {' and '.join(f'`{one}`' for one in missing)}; its types are "
+                    "what the model is told. Annotate every parameter and the return."
+                )
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The signature, its annotations resolved where the function is written.
+
+        Raises:
+            DefinitionError: An annotation names something that is not defined.
+        """
+        function = self.function
+        return function._resolved if function is self else function._bound_signature
+
+    @functools.cached_property
+    def _resolved(self) -> inspect.Signature:
+        return _resolve(self)
+
+    @property
+    def function(self) -> Tool:
+        """The tool that a bound one was made from; any other tool itself."""
+        return getattr(self, "__func__", self)
+
+    @property
+    def receiver(self) -> Any:
+        """The instance (or class) that a bound tool is bound to, else None."""
+        return getattr(self, "__self__", None)
+
+    def named(self, name: str) -> Tool[P, T]:
+        """A bound tool under another name; equal to the first, and the same for whoever handles it."""
+        other = self.function.__get__(self.receiver)
+        other.__name__ = name
+        return other
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        super().__set_name__(owner, name)
+        self.owner = owner
+
+    if TYPE_CHECKING:
+
+        @overload
+        @classmethod
+        def define[**Q, V](
+            cls,
+            default: Callable[Q, V],
+            *,
+            name: str | None = None,
+            description: str | None = None,
+            parameters: Mapping[str, Any] | None = None,
+            risk: Risk = ...,
+            idempotent: bool = False,
+            effect: Effect | None = None,
+            concurrent: bool = False,
+            timeout: float | None = None,
+        ) -> Tool[Q, V]: ...
+        @overload
+        @classmethod
+        def define[**Q, V](
+            cls,
+            *,
+            name: str | None = None,
+            description: str | None = None,
+            parameters: Mapping[str, Any] | None = None,
+            risk: Risk = ...,
+            idempotent: bool = False,
+            effect: Effect | None = None,
+            concurrent: bool = False,
+            timeout: float | None = None,
+        ) -> Callable[[Callable[Q, V]], Tool[Q, V]]: ...
+        @classmethod
+        def define(cls, *args: Any, **kwargs: Any) -> Any: ...
+
+        @overload
+        def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+        @overload
+        def __get__[S, **R](
+            self: Tool[Concatenate[S, R], T], instance: S, owner: type | None = None
+        ) -> Tool[R, T]: ...
+        def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    else:
+
+        @classmethod
+        def define(cls, default=None, **options):
+            """Make a tool of a function; a decorator, with or without options.
+
+            Args:
+                default: The function: annotated, with a docstring. A `staticmethod` or `classmethod` may be decorated
+                    too.
+                name: The name that the model knows it by; that of the function by default.
+                description: What the model is told; the docstring by default.
+                parameters: A JSON schema of the parameters, for the rare case where the signature cannot say it. The
+                    arguments then arrive as the model wrote them.
+                risk: What the tool can do to the world.
+                idempotent: Whether a repetition changes nothing; the same as `effect="idempotent"`.
+                effect: What a repetition does.
+                concurrent: Whether it may run beside other calls of the same turn.
+                timeout: Seconds that a call may take.
+
+            Raises:
+                DefinitionError: The docstring or an annotation is missing, or options contradict each other.
+            """
+            if default is None:
+                return functools.partial(cls.define, **options)
+            return super().define(default, **options)
+
+
+def _unannotated(default: Callable[..., Any]) -> list[str]:
+    """What lacks an annotation: parameters, and `return`."""
+    parameters = list(inspect.signature(default).parameters.values())
+    if parameters and is_method(default):
+        parameters = parameters[1:]
+    missing = [parameter.name for parameter in parameters if parameter.annotation is inspect.Parameter.empty]
+    if inspect.signature(default).return_annotation is inspect.Signature.empty:
+        missing.append("return")
+    return missing
+
+
+def is_method(function: Callable[..., Any]) -> bool:
+    """Whether a function is written in a class body, so that its first parameter is the instance or the class.
+
+    A static method is too; its first parameter, if it has one, is then not asked for an annotation.
+    """
+    outside = getattr(inspect.unwrap(function), "__qualname__", "").rpartition(".")[0]
+    return bool(outside) and not outside.endswith("<locals>")
+
+
+def _resolve(function: Tool) -> inspect.Signature:
+    inner: Any = inspect.unwrap(function.__wrapped__)  # ty: ignore[unresolved-attribute]
+    signature = inspect.signature(inner)
+    names: dict[str, Any] = dict(function.__context__.items())
+    if function.owner is not None:
+        names = {**names, **vars(function.owner), function.owner.__name__: function.owner}
+    names.update({parameter.__name__: parameter for parameter in getattr(inner, "__type_params__", ())})
+    try:
+        hints = typing.get_type_hints(inner, localns=names, include_extras=True)
+    except NameError as error:
+        raise DefinitionError(
+            f"an annotation of `{function.__qualname__}` names `{error.name}`, which is not defined where it is written."
+        ) from error
+    except (TypeError, AttributeError, SyntaxError) as error:
+        raise DefinitionError(f"an annotation of `{function.__qualname__}` is no type: {error}") from error
+    return signature.replace(
+        parameters=[
+            parameter.replace(annotation=hints.get(parameter.name, parameter.annotation))
+            for parameter in signature.parameters.values()
+        ],
+        return_annotation=hints.get("return", signature.return_annotation),
+    )

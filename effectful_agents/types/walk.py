@@ -1,0 +1,73 @@
+"""The walk through a lexical scope: which tools there are in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from effectful_agents.types.tool import Tool
+
+__all__ = ["tools_in_scope", "tools_of"]
+
+_MISSING = object()
+
+
+def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None) -> list[Tool]:
+    """The tools and skills that a scope holds, in its order.
+
+    Names that begin with an underscore are kept back. A tool that stands under several names is taken once.
+
+    Args:
+        scope: The names of the scope.
+        receiver: The agent or class whose method is called, if it is one. Its tools go by their own names; those of
+            another agent in the scope by the agent's name and theirs: `agent__tool`.
+    """
+    found: dict[Tool, None] = {}
+    if receiver is not None:
+        found.update(dict.fromkeys(tools_of(receiver)))
+    for name, value in scope.items():
+        if name.startswith("_") or value is receiver:
+            continue
+        if isinstance(value, Tool):
+            found.setdefault(value)
+        elif _is_agent(value):
+            for tool in tools_of(value):
+                found.setdefault(tool.named(f"{name}__{tool.__name__}"))
+    return list(found)
+
+
+def tools_of(holder: Any) -> Iterator[Tool]:
+    """The public tools and skills that an object, or a class, offers: its methods, and what was set on it later.
+
+    Only what is a tool is looked at: no property of the object is run.
+    """
+    on_class = isinstance(holder, type)
+    seen: set[str] = set()
+    if not on_class:
+        for name, attribute in getattr(holder, "__dict__", {}).items():
+            seen.add(name)
+            if isinstance(attribute, Tool) and not name.startswith("_"):
+                yield attribute
+    for cls in holder.__mro__ if on_class else type(holder).__mro__:
+        for name, attribute in vars(cls).items():
+            if name in seen:
+                continue
+            seen.add(name)
+            if not name.startswith("_") and _defines_tool(attribute, on_class=on_class):
+                yield _bound(attribute, getattr(holder, name), holder if on_class else type(holder))
+
+
+def _defines_tool(attribute: Any, *, on_class: bool) -> bool:
+    if isinstance(attribute, Tool):
+        return not on_class  # a method needs an instance
+    return isinstance(attribute, classmethod | staticmethod) and isinstance(attribute.__func__, Tool)
+
+
+def _bound(attribute: Any, value: Any, owner: type) -> Tool:
+    # `@classmethod` outside `@Tool.define`: Python hands out a plain method, and the operation is inside.
+    return value if isinstance(value, Tool) else attribute.__func__.__get__(owner, type(owner))
+
+
+def _is_agent(value: Any) -> bool:
+    # What `isinstance(value, Agent)` says, in a tenth of the time: scopes hold hundreds of other values.
+    return not isinstance(value, type) and getattr(type(value), "__agent_id__", _MISSING) is not _MISSING
