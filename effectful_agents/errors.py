@@ -230,7 +230,7 @@ class ResultDecodingError[E: BaseException](DecodingError[E]):
         problem = describe_exception(self.original_error, include_traceback=False)
         return {
             "role": "user",
-            "content": f"Your answer could not be decoded. This is the same call, asked again; mend the answer.\n{problem}",
+            "content": f"Your answer could not be decoded. This is the same call, asked again: mend it.\n{problem}",
         }
 
 

@@ -100,7 +100,12 @@ def test_5_and_6_compaction_keeps_calls_and_results_together(scope):
         answers = [{"role": "tool", "tool_call_id": n, "content": n} for n in names]
         return [{"role": "assistant", "content": None, "tool_calls": tool_calls}, *answers]
 
-    head = [{"role": "system", "content": "s"}, {"role": "user", "content": "1"}, *turn(0), {"role": "assistant", "content": "a"}]
+    head = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "1"},
+        *turn(0),
+        {"role": "assistant", "content": "a"},
+    ]
     history = [*head, {"role": "user", "content": "2"}, *turn(1), *turn(2)]
     compact_(history, "c2b", scope)
     assert mended(history) == history
@@ -170,7 +175,10 @@ def test_11_a_good_call_beside_a_malformed_one_is_not_dropped():
 def test_12_calls_without_and_with_the_same_identifier_both_run():
     for name in ("", "same"):
         effects.clear()
-        with handler(harness()), handler(ScriptedModel(batch(calls("write", id=name, text="1"), calls("write", id=name, text="2")), "ok")):
+        with (
+            handler(harness()),
+            handler(ScriptedModel(batch(calls("write", id=name, text="1"), calls("write", id=name, text="2")), "ok")),
+        ):
             result = run(ask, "?")
         assert effects == ["1", "2"]
         assert results(result.messages) == ["wrote 1", "wrote 2"]
@@ -187,7 +195,10 @@ def test_13_the_middle_of_three_calls_raises():
 
 def test_14_and_16_the_first_final_call_ends_the_call_and_those_behind_it_are_not_made():
     several = batch(
-        calls("write", id="a", text="1"), calls("final", id="b", text="2"), calls("write", id="c", text="3"), calls("final", id="d", text="4")
+        calls("write", id="a", text="1"),
+        calls("final", id="b", text="2"),
+        calls("write", id="c", text="3"),
+        calls("final", id="d", text="4"),
     )
     with handler(harness()), handler({call_tool: finalizing}), handler(ScriptedModel(several)):
         result = run(ask, "?")

@@ -41,10 +41,10 @@ def harness(
     their order and with the reason for each place.
 
     Args:
-        model: The model that answers: `local/smollm2`, `local/PATH.gguf`, or any name that LiteLLM knows. None leaves it
-            to a handler further inside, such as `effectful_agents.testing.ScriptedModel`.
-        num_retries: Attempts for a reply that cannot be decoded and, independently, repetitions of a request that failed
-            on its way. 0 leaves both out.
+        model: The model that answers: `local/smollm2`, `local/PATH.gguf`, or any name that LiteLLM knows. None leaves
+            it to a handler further inside, such as `effectful_agents.testing.ScriptedModel`.
+        num_retries: Attempts for a reply that cannot be decoded and, independently, repetitions of a request that
+            failed on its way. 0 leaves both out.
         langfuse: Record calls with Langfuse.
         render: Show the conversation in the terminal as it grows.
         dump_system_prompt: A Markdown file to write the system message to.

@@ -32,5 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command in ("-h", "--help"):
         print(_USAGE, end="")
         return 0
-    print(f"effectful-agents: there is no command `{command}`.\n\n{_USAGE}" if command else _USAGE, end="", file=sys.stderr)
+    print(
+        f"effectful-agents: there is no command `{command}`.\n\n{_USAGE}" if command else _USAGE,
+        end="",
+        file=sys.stderr,
+    )
     return 2

@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None, *, program: str = "python -m ef
     if not script.is_file():
         return _fail(f"there is no script `{launch.script}`.", code=2)
     try:
-        stack = harness(**{"model": launch.options.get("model") or _default_model(), **launch.options})
+        options: dict[str, Any] = {**launch.options, "model": launch.options.get("model") or _default_model()}
+        stack = harness(**options)
     except ConfigurationError as error:
         return _fail(str(error), code=2)
     with contextlib.ExitStack() as installed:
@@ -59,7 +60,9 @@ def _default_model() -> str:
     """The model of a command line that names none."""
     chosen = os.environ.get(MODEL_VARIABLE)
     if not chosen:
-        note = f"using {DEFAULT_MODEL}, a small model inside this process; --model NAME or {MODEL_VARIABLE} takes another."
+        note = (
+            f"using {DEFAULT_MODEL}, a small model inside this process; --model NAME or {MODEL_VARIABLE} takes another."
+        )
         print(note, file=sys.stderr)
     return chosen or DEFAULT_MODEL
 

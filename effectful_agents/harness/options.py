@@ -71,7 +71,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("script", metavar="SCRIPT", help="the script")
     add = parser.add_argument_group("options of the stack").add_argument
     add("--model", help="the model: local/smollm2, local/PATH.gguf, or any name that LiteLLM knows")
-    add("--num-retries", type=int, metavar="N", help="attempts for replies that cannot be decoded, and for requests (5)")
+    add(
+        "--num-retries", type=int, metavar="N", help="attempts for replies that cannot be decoded, and for requests (5)"
+    )
     add("--turns", type=int, metavar="N", help="turns that a call may take (50)")
     add("--system-prompt", choices=["full", "brief"], help="how much the model is told (brief for local models)")
     add("--dump-system-prompt", metavar="FILE", help="write the system message to this Markdown file")
@@ -89,7 +91,13 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--seed", type=int, metavar="N", help="start of the random numbers, where the model takes one")
     add("--tool-choice", metavar="CHOICE", help="auto, none, or required")
     add("--base-url", metavar="URL", help="where the model's service is")
-    add("--set", type=_setting, action="append", metavar="NAME=VALUE", help="any other setting; VALUE is JSON, or else text")
+    add(
+        "--set",
+        type=_setting,
+        action="append",
+        metavar="NAME=VALUE",
+        help="any other setting; VALUE is JSON, or else text",
+    )
     return parser
 
 

@@ -148,8 +148,8 @@ def _check(settings: Settings) -> None:
         raise OptionError(f"`num_retries` is {settings.num_retries}; it is a number of attempts, 0 for none.")
     if settings.tool_calling in ("auto", "code") and settings.eval_provider in (None, "none"):
         raise OptionError(
-            f"`tool_calling={settings.tool_calling!r}` has the model write Python, and `eval_provider` names nothing that "
-            "runs it. Use `tool_calling='json'`."
+            f"`tool_calling={settings.tool_calling!r}` has the model write Python, and `eval_provider` names nothing "
+            "that runs it. Use `tool_calling='json'`."
         )
     for name, available in _LATER.items():
         value = getattr(settings, name)

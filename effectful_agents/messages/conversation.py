@@ -57,7 +57,7 @@ class UserMessage(TypedDict):
 class AssistantMessage(TypedDict):
     """What the model replied: an answer, or calls of tools.
 
-    Reasoning (`reasoning_content`, `thinking_blocks` and what else a provider adds) is kept and sent back byte for byte.
+    Reasoning (`reasoning_content`, `thinking_blocks`, what else a provider adds) is kept and sent back byte for byte.
     """
 
     role: Literal["assistant"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from effectful_agents.messages.conversation import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage
+from effectful_agents.messages.conversation import AssistantMessage, Message, ToolCall, ToolMessage
 
 __all__ = ["RUNNING", "UNANSWERED", "close_calls", "mended"]
 
@@ -30,23 +30,21 @@ def mended(messages: Iterable[Message]) -> list[Message]:
     >>> mended([{"role": "user", "content": "Hi"}, {"role": "tool", "tool_call_id": "x", "content": "7"}])[1]["role"]
     'user'
     """
-    rest = list(messages)
+    rest: list[Any] = list(messages)
     taken: set[str] = set()
     result: list[Message] = []
     for position, message in enumerate(rest):
         role = message["role"]
         if role == "assistant" and message.get("tool_calls"):
-            following = _results_ahead(rest, position)
-            result.extend(_mend_calls(message, following, taken, position))
+            result.extend(_mend_calls(message, _results_ahead(rest, position), taken, position))
         elif role == "assistant":
             result.append(_without_calls(message))
         elif role == "tool":
             if id(message) not in _claimed(rest, position):
                 result.append({"role": "user", "content": _marked(_STRAY, message["content"])})
-        elif cast(str, role) in ("system", "developer") and result:
-            result.append({"role": "user", "content": message["content"]})
-        elif cast(str, role) == "developer":
-            result.append(SystemMessage(role="system", content=cast(Any, message["content"])))
+        elif role in ("system", "developer"):
+            wanted = "user" if result else "system"
+            result.append(message if role == wanted else {**message, "role": wanted})
         else:
             result.append(message)
     return result
@@ -57,7 +55,7 @@ def close_calls(messages: Sequence[Message], open_calls: Sequence[str], note: st
     return [*messages, *(ToolMessage(role="tool", tool_call_id=call, content=note) for call in open_calls)]
 
 
-def _results_ahead(messages: Sequence[Message], position: int) -> list[ToolMessage]:
+def _results_ahead(messages: Sequence[Any], position: int) -> list[ToolMessage]:
     """The tool messages between an assistant message and the next one."""
     found = []
     for message in messages[position + 1 :]:
@@ -68,8 +66,8 @@ def _results_ahead(messages: Sequence[Message], position: int) -> list[ToolMessa
     return found
 
 
-def _claimed(messages: Sequence[Message], position: int) -> set[int]:
-    """Identities of the results that the assistant message before `position` takes for its calls, or that repeat one."""
+def _claimed(messages: Sequence[Any], position: int) -> set[int]:
+    """Identities of the results that the assistant message before `position` takes for its calls, repeated ones too."""
     for before in range(position - 1, -1, -1):
         message = messages[before]
         if message["role"] == "assistant":
@@ -79,30 +77,33 @@ def _claimed(messages: Sequence[Message], position: int) -> set[int]:
 
 
 def _mend_calls(
-    message: AssistantMessage, results: list[ToolMessage], taken: set[str], position: int
+    message: AssistantMessage, results: Sequence[ToolMessage], taken: set[str], position: int
 ) -> Iterator[Message]:
     calls = message.get("tool_calls") or []
+    waiting = list(results)
     renamed: list[ToolCall] = []
     answers: list[ToolMessage] = []
-    waiting = list(results)
     for index, call in enumerate(calls):
-        old = call.get("id")
-        new = old
-        if not isinstance(old, str) or not old or old in taken:
-            new = f"call_{position}_{index}"
-            while new in taken:
-                new += "_"
-        taken.add(cast(str, new))
-        renamed.append(call if new == old else {**call, "id": cast(str, new)})
-        answer = next((one for one in waiting if one.get("tool_call_id") == old), None)
+        name = _free_id(call.get("id"), f"call_{position}_{index}", taken)
+        same = name == call.get("id")
+        renamed.append(call if same else {**call, "id": name})
+        answer = next((one for one in waiting if one.get("tool_call_id") == call.get("id")), None)
         if answer is None:
-            answers.append({"role": "tool", "tool_call_id": cast(str, new), "content": UNANSWERED})
+            answers.append({"role": "tool", "tool_call_id": name, "content": UNANSWERED})
         else:
             waiting.remove(answer)
-            answers.append(answer if new == old else {**answer, "tool_call_id": cast(str, new)})
+            answers.append(answer if same else {**answer, "tool_call_id": name})
     unchanged = all(one is other for one, other in zip(renamed, calls, strict=True))
     yield message if unchanged else {**message, "tool_calls": renamed}
     yield from answers
+
+
+def _free_id(given: Any, otherwise: str, taken: set[str]) -> str:
+    name = given if isinstance(given, str) and given and given not in taken else otherwise
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
 
 
 def _without_calls(message: AssistantMessage) -> AssistantMessage:

@@ -13,7 +13,7 @@ from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 __all__ = ["PromptInjectingInterpretation"]
 
 
-class PromptInjectingInterpretation(ObjectInterpretation[Any, Any]):
+class PromptInjectingInterpretation(ObjectInterpretation[Any, Any]):  # noqa: D101 - the prompt must not show one
     # Notes for programmers; the docstring of a subclass goes to the model, so this class has none of its own.
     #
     # A handler derives from this class to have a section in the system message: its title is the name of the handler's

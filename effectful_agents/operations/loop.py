@@ -50,7 +50,9 @@ __all__ = [
     "count_tokens",
 ]
 
-_LOOP = "Install `AgentLoop()` of `effectful_agents.handlers.loop`, or the whole stack with `handler(harness(model=…))`."
+_LOOP = (
+    "Install `AgentLoop()` of `effectful_agents.handlers.loop`, or the whole stack with `handler(harness(model=…))`."
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ __all__ = ["Agent", "make_agent"]
 _HISTORY = "__history__"
 
 
-class Agent(abc.ABC):
+class Agent(abc.ABC):  # noqa: B024 - for `register`
     """A class whose instances remember: each has a history, and calls of its skills continue it.
 
     Any class that defines a `Skill` in its body is an agent, without deriving from this one; deriving makes
@@ -23,7 +23,7 @@ class Agent(abc.ABC):
 
     Attributes:
         __agent_id__: A stable name under which a persistence handler keeps this instance, or None (the default) for one
-            that lives as long as the process. Set it on the class or on the instance, at any time before the first call.
+            that lives as long as the process. Set it on the class or the instance, any time before the first call.
         __history__: The messages of all calls that succeeded.
 
     >>> from effectful_agents import NotHandled, Skill, handler, harness

@@ -11,6 +11,7 @@ from effectful_agents.errors import DefinitionError
 __all__ = ["fields", "validate_prompt"]
 
 _formatter = string.Formatter()
+_LITERAL = "Write literal braces as `{{` and `}}`."
 
 
 def fields(template: str) -> Iterator[str]:
@@ -46,18 +47,18 @@ def validate_prompt(skill: str, template: str, resolves: Callable[[str], bool]) 
         names = list(fields(template))
     except ValueError as error:
         raise DefinitionError(
-            f"the docstring of the skill `{skill}` is not a format string: {error}. Write literal braces as `{{{{` and `}}}}`."
+            f"the docstring of the skill `{skill}` is not a format string: {error}. {_LITERAL}"
         ) from error
     for name in names:
         if not name or name.isdigit():
             raise DefinitionError(
-                f"the docstring of the skill `{skill}` has a field without a name (`{{{name}}}`). Name a parameter, or write "
-                "literal braces as `{{` and `}}`."
+                f"the docstring of the skill `{skill}` has a field without a name (`{{{name}}}`). Name a parameter. "
+                + _LITERAL
             )
         if not resolves(name):
             raise DefinitionError(
-                f"the field `{{{name}}}` in the docstring of the skill `{skill}` is neither a parameter nor a name that the "
-                "skill sees. Rename it, define the name, or write literal braces as `{{` and `}}`."
+                f"the field `{{{name}}}` in the docstring of the skill `{skill}` is neither a parameter nor a name "
+                f"that the skill sees. Rename it, or define the name. {_LITERAL}"
             )
 
 
@@ -76,5 +77,5 @@ def _refuse_fields_in_examples(skill: str, template: str) -> None:
             if field is not None:
                 raise DefinitionError(
                     f"the example `{example.source.strip()}` in the docstring of the skill `{skill}` has the field "
-                    f"`{{{field}}}`; examples must be constant. Write literal braces as `{{{{` and `}}}}`."
+                    f"`{{{field}}}`; examples must be constant. {_LITERAL}"
                 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Set
+from typing import Any, override
 
 from effectful_agents.messages import Message, ToolCallID
 
@@ -45,13 +45,46 @@ class History(list[Message]):
                 return []
         return []
 
-    def call_ids(self) -> set[ToolCallID]:
+    def call_ids(self) -> Set[ToolCallID]:
         """Identifiers of all tool calls in the list; only what is new since the last time is looked at."""
-        if len(self) < self._seen:
-            self._ids, self._seen = set(), 0
         for position in range(self._seen, len(self)):
             message = self[position]
             if message["role"] == "assistant":
                 self._ids.update(call["id"] for call in message.get("tool_calls", ()))
         self._seen = len(self)
         return self._ids
+
+    # Whatever does more than add at the end makes what was known about the beginning void.
+
+    def _forget(self) -> None:
+        self._ids, self._seen = set(), 0
+
+    @override
+    def __setitem__(self, *args: Any) -> None:
+        super().__setitem__(*args)
+        self._forget()
+
+    @override
+    def __delitem__(self, *args: Any) -> None:
+        super().__delitem__(*args)
+        self._forget()
+
+    @override
+    def insert(self, *args: Any) -> None:
+        super().insert(*args)
+        self._forget()
+
+    @override
+    def pop(self, *args: Any) -> Message:
+        self._forget()
+        return super().pop(*args)
+
+    @override
+    def remove(self, *args: Any) -> None:
+        super().remove(*args)
+        self._forget()
+
+    @override
+    def clear(self) -> None:
+        super().clear()
+        self._forget()

@@ -26,13 +26,17 @@ class LexicalContext(Mapping[str, Any]):
         function: The function.
         frames: Frames of the enclosing functions, innermost first. They are kept because the locals of a function that
             still runs, or has returned, are found nowhere else: a body that is `raise NotHandled` closes over nothing.
+
+    Attributes:
+        memo: Where handlers keep what they found out about this context, by keys of their own.
     """
 
-    __slots__ = ("_frames", "_function")
+    __slots__ = ("_frames", "_function", "memo")
 
     def __init__(self, function: types.FunctionType, frames: tuple[types.FrameType, ...]) -> None:
         self._function = function
         self._frames = frames
+        self.memo: dict[Any, Any] = {}
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> LexicalContext:
@@ -42,7 +46,8 @@ class LexicalContext(Mapping[str, Any]):
             inner = _NO_FUNCTION
         return cls(inner, tuple(_enclosing_frames(inner.__code__)))
 
-    def _namespaces(self) -> Iterator[Mapping[str, Any]]:
+    def namespaces(self) -> Iterator[Mapping[str, Any]]:
+        """The namespaces that names are looked up in, innermost first."""
         if self._function.__closure__:
             yield _filled_cells(self._function)
         for frame in self._frames:
@@ -51,19 +56,19 @@ class LexicalContext(Mapping[str, Any]):
 
     @override
     def __getitem__(self, name: str) -> Any:
-        for namespace in self._namespaces():
+        for namespace in self.namespaces():
             if name in namespace:
                 return namespace[name]
         raise KeyError(name)
 
     @override
     def __contains__(self, name: object) -> bool:
-        return any(name in namespace for namespace in self._namespaces())
+        return any(name in namespace for namespace in self.namespaces())
 
     @override
     def __iter__(self) -> Iterator[str]:
         seen: set[str] = set()
-        for namespace in self._namespaces():
+        for namespace in self.namespaces():
             for name in list(namespace):
                 if name not in seen:
                     seen.add(name)
@@ -77,7 +82,7 @@ class LexicalContext(Mapping[str, Any]):
     def items(self) -> Any:
         # The default would look every name up in every namespace again.
         merged: dict[str, Any] = {}
-        for namespace in self._namespaces():
+        for namespace in self.namespaces():
             merged = {**namespace, **merged}
         return merged.items()
 
@@ -102,14 +107,16 @@ class Scope(Mapping[str, Any]):
         skill: The skill that is called.
         arguments: Its arguments by name.
         context: What the skill sees besides.
+        memo: Where handlers keep what they found out for this call, by keys of their own.
     """
 
-    __slots__ = ("arguments", "context", "skill")
+    __slots__ = ("arguments", "context", "memo", "skill")
 
-    def __init__(self, skill: Skill, arguments: Mapping[str, Any], context: Mapping[str, Any]) -> None:
+    def __init__(self, skill: Skill, arguments: Mapping[str, Any], context: LexicalContext) -> None:
         self.skill = skill
         self.arguments = arguments
         self.context = context
+        self.memo: dict[Any, Any] = {}
 
     @override
     def __getitem__(self, name: str) -> Any:
@@ -167,9 +174,9 @@ def _holds(outer: types.CodeType, inner: types.CodeType) -> bool:
         if constant is inner:
             return True
         # Type parameters (`def f[T]`) put a scope of their own in between.
-        if isinstance(constant, types.CodeType) and constant.co_name.startswith("<generic parameters"):
-            if inner in constant.co_consts:
-                return True
+        between = isinstance(constant, types.CodeType) and constant.co_name.startswith("<generic parameters")
+        if between and inner in constant.co_consts:
+            return True
     return False
 
 

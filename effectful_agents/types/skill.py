@@ -20,7 +20,7 @@ __all__ = ["Skill", "Template"]
 
 
 class Skill[**P, T](Tool[P, T]):
-    """A function that a language model carries out: its docstring is the prompt, its return type the form of the answer.
+    """A function that a language model carries out: its docstring is the prompt, its return type the answer's form.
 
     Define one with `Skill.define`, on an annotated function whose body is `raise NotHandled` (or empty: it is never
     run). The `{…}` fields of the docstring are filled with the arguments, and with names that the function sees, when
@@ -44,7 +44,9 @@ class Skill[**P, T](Tool[P, T]):
     prompt: str
     recursive: bool
 
-    def __init__(self, default: Callable[P, T], name: str | None = None, *, recursive: bool = False, **options: Any) -> None:
+    def __init__(
+        self, default: Callable[P, T], name: str | None = None, *, recursive: bool = False, **options: Any
+    ) -> None:
         super().__init__(default, name, **options)
         self.prompt = inspect.getdoc(default) or ""
         self.recursive = recursive
@@ -52,8 +54,8 @@ class Skill[**P, T](Tool[P, T]):
             raise DefinitionError(f"the skill `{self.__name__}` has no docstring, and it is the prompt. Write one.")
         if inspect.iscoroutinefunction(default):
             raise DefinitionError(
-                f"the skill `{self.__name__}` is `async def`, which skills cannot be yet. Write `def`, and await it with "
-                f"`acall({self.__name__}, …)`."
+                f"the skill `{self.__name__}` is `async def`, which skills cannot be yet. Write `def`, and await it "
+                f"with `acall({self.__name__}, …)`."
             )
         parameters = inspect.signature(default).parameters
         validate_prompt(
@@ -109,7 +111,7 @@ class Skill[**P, T](Tool[P, T]):
             timeout: float | None = None,
         ) -> Callable[[Callable[Q, V]], Skill[Q, V]]: ...
         @classmethod
-        def define(cls, *args: Any, **kwargs: Any) -> Any: ...
+        def define(cls, *args: Any, **kwargs: Any) -> Any: ...  # ty: ignore[incompatible-method-override]  # more options
 
         @overload
         def __get__(self, instance: None, owner: type | None = None) -> Self: ...
@@ -128,7 +130,7 @@ def _unhandled(name: str) -> Callable[..., Any]:
     def no_model(*args: Any, **kwargs: Any) -> Any:
         raise MissingHandlerError(
             name,
-            f"A skill needs a model: `with handler(harness(model=\"gpt-5-mini\")): {name}(…)`, or run the script with "
+            f'A skill needs a model: `with handler(harness(model="gpt-5-mini")): {name}(…)`, or run the script with '
             "`python -m effectful_agents.harness SCRIPT`.",
         )
 

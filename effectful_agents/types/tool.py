@@ -22,8 +22,8 @@ type Effect = Literal["once", "keyed", "idempotent"]
 class Tool[**P, T](Operation[P, T]):
     """A function that a model may call: its signature and docstring are what the model is shown.
 
-    Define one with `Tool.define`. It stays an ordinary function for Python code. A skill offers the model the tools that
-    it sees where it is written: those of the enclosing functions and of the module, and the methods of its class.
+    Define one with `Tool.define`. It stays an ordinary function for Python code. A skill offers the model the tools
+    that it sees where it is written: those of the enclosing functions and of the module, and the methods of its class.
 
     >>> @Tool.define
     ... def weather(city: str) -> str:
@@ -97,13 +97,16 @@ class Tool[**P, T](Operation[P, T]):
                 f"the {kind} `{name}` is idempotent=True and effect={self.effect!r} at once; leave one of them out."
             )
         if self.timeout is not None and not self.timeout > 0:
-            raise DefinitionError(f"the {kind} `{name}` has timeout={self.timeout!r}; it must be a number of seconds above 0.")
+            raise DefinitionError(
+                f"the {kind} `{name}` has timeout={self.timeout!r}; it must be a number of seconds above 0."
+            )
         if self.parameters is None:
             missing = _unannotated(default)
             if missing:
+                bare = " and ".join(f"`{one}`" for one in missing)
                 raise DefinitionError(
-                    f"the {kind} `{name}` has no annotation for {' and '.join(f'`{one}`' for one in missing)}; its types are "
-                    "what the model is told. Annotate every parameter and the return."
+                    f"the {kind} `{name}` has no annotation for {bare}; its types are what the model is told. Annotate "
+                    "every parameter and the return."
                 )
 
     @property
@@ -172,14 +175,12 @@ class Tool[**P, T](Operation[P, T]):
             timeout: float | None = None,
         ) -> Callable[[Callable[Q, V]], Tool[Q, V]]: ...
         @classmethod
-        def define(cls, *args: Any, **kwargs: Any) -> Any: ...
+        def define(cls, *args: Any, **kwargs: Any) -> Any: ...  # ty: ignore[incompatible-method-override]  # more options
 
         @overload
         def __get__(self, instance: None, owner: type | None = None) -> Self: ...
         @overload
-        def __get__[S, **R](
-            self: Tool[Concatenate[S, R], T], instance: S, owner: type | None = None
-        ) -> Tool[R, T]: ...
+        def __get__[S, **R](self: Tool[Concatenate[S, R], T], instance: S, owner: type | None = None) -> Tool[R, T]: ...
         def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T: ...
@@ -187,7 +188,7 @@ class Tool[**P, T](Operation[P, T]):
     else:
 
         @classmethod
-        def define(cls, default=None, **options):
+        def define(cls, default=None, **options):  # noqa: D417 - the options are explained by name
             """Make a tool of a function; a decorator, with or without options.
 
             Args:
@@ -232,7 +233,7 @@ def is_method(function: Callable[..., Any]) -> bool:
 
 
 def _resolve(function: Tool) -> inspect.Signature:
-    inner: Any = inspect.unwrap(function.__wrapped__)  # ty: ignore[unresolved-attribute]
+    inner: Any = inspect.unwrap(function.__wrapped__)  # ty: ignore[missing-attribute]
     signature = inspect.signature(inner)
     names: dict[str, Any] = dict(function.__context__.items())
     if function.owner is not None:
@@ -242,7 +243,7 @@ def _resolve(function: Tool) -> inspect.Signature:
         hints = typing.get_type_hints(inner, localns=names, include_extras=True)
     except NameError as error:
         raise DefinitionError(
-            f"an annotation of `{function.__qualname__}` names `{error.name}`, which is not defined where it is written."
+            f"an annotation of `{function.__qualname__}` names `{error.name}`, which is not defined where it stands."
         ) from error
     except (TypeError, AttributeError, SyntaxError) as error:
         raise DefinitionError(f"an annotation of `{function.__qualname__}` is no type: {error}") from error

@@ -7,7 +7,7 @@ from typing import Any
 
 from effectful_agents.types.tool import Tool
 
-__all__ = ["tools_in_scope", "tools_of"]
+__all__ = ["is_agent", "tools_in_scope", "tools_of"]
 
 _MISSING = object()
 
@@ -30,7 +30,7 @@ def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None) -> list[Tool]
             continue
         if isinstance(value, Tool):
             found.setdefault(value)
-        elif _is_agent(value):
+        elif is_agent(value):
             for tool in tools_of(value):
                 found.setdefault(tool.named(f"{name}__{tool.__name__}"))
     return list(found)
@@ -68,6 +68,7 @@ def _bound(attribute: Any, value: Any, owner: type) -> Tool:
     return value if isinstance(value, Tool) else attribute.__func__.__get__(owner, type(owner))
 
 
-def _is_agent(value: Any) -> bool:
+def is_agent(value: Any) -> bool:
+    """Whether a value is an agent."""
     # What `isinstance(value, Agent)` says, in a tenth of the time: scopes hold hundreds of other values.
     return not isinstance(value, type) and getattr(type(value), "__agent_id__", _MISSING) is not _MISSING

@@ -106,7 +106,7 @@ def test_fields_see_globals_enclosing_locals_and_what_is_bound_later():
         word = "eleven"
         poem()
         assert asked(model).endswith("Write about eleven, two and 3.")
-    assert later and word
+    assert (word, later) == ("eleven", "two")
 
 
 def test_a_name_that_is_bound_later_but_not_yet_is_told_at_the_call():

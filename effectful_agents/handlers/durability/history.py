@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
-from effectful_agents.errors import DecodingError, ToolCallDecodingError, ToolCallExecutionError
+from effectful_agents.errors import ResultDecodingError, ToolCallDecodingError, ToolCallExecutionError
 from effectful_agents.handlers.durability.transaction import transaction
 from effectful_agents.messages import Message, SystemMessage, UserMessage
 from effectful_agents.messages.mending import RUNNING, close_calls
@@ -30,7 +30,7 @@ __all__ = ["HistoryBuilder"]
 
 @dataclasses.dataclass
 class _Running:
-    """A call that is running: its buffer, and what calls of the same agent inside it will add behind its own messages."""
+    """A call that is running: its buffer, and what calls of the same agent inside it will add behind its messages."""
 
     buffer: History
     later: list[Message] = dataclasses.field(default_factory=list)
@@ -42,7 +42,7 @@ def _running() -> Mapping[int, _Running]:
     return {}
 
 
-class HistoryBuilder(ObjectInterpretation[Any, Any]):
+class HistoryBuilder(ObjectInterpretation[Any, Any]):  # noqa: D101 - it has nothing to tell the model
     # Gives `get_history`, `append_message` and `agents_called` a meaning during a call, and records what the `call_*`
     # operations return. A call that raises leaves its agent's history as it was; one that succeeds adds exactly its
     # own messages. Put it inside `AgentLoop` and outside whatever repeats or replaces a turn.
@@ -86,7 +86,7 @@ class HistoryBuilder(ObjectInterpretation[Any, Any]):
     def call_assistant(self, *_: Any) -> AssistantResult[Any]:
         try:
             reply = fwd()
-        except (ToolCallDecodingError, DecodingError) as error:
+        except (ToolCallDecodingError, ResultDecodingError) as error:
             # The reply and what was wrong with it: what the next attempt reads.
             _record_failure(error)
             raise
@@ -105,13 +105,13 @@ class HistoryBuilder(ObjectInterpretation[Any, Any]):
 
 
 @contextlib.contextmanager
-def _recorded(kept: Any, running: _Running) -> Iterator[_Running]:
+def _recorded(kept: Any, running: _Running) -> Generator[_Running]:
     everyone = {**_running(), id(kept): running}
     with handler({_running: lambda: everyone, agents_called: lambda: frozenset(everyone)}):
         yield running
 
 
-def _record_failure(error: DecodingError) -> None:
+def _record_failure(error: ToolCallDecodingError | ResultDecodingError) -> None:
     append_message(error.raw_message)
     if isinstance(error, ToolCallDecodingError):
         for failed in (error, *error.others):

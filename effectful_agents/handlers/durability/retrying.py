@@ -26,19 +26,21 @@ def _deciding() -> TenacityRetryer | None:
 
 
 class TenacityRetryer(PromptInjectingInterpretation):
-    """If your reply cannot be decoded (the answer does not fit the return type, or the arguments of your tool calls do
-    not fit their parameters), you are shown your reply and the error, and asked again. The error stands in the place of
-    the tool's result; for an answer it comes as a user message, which says that it is still the same call.
+    """A reply of yours that cannot be decoded is not the end of the call.
+
+    If the answer does not fit the return type, or the arguments of your tool calls do not fit their parameters, you are
+    shown your reply and the error, and asked again. The error stands in the place of the tool's result; for an answer
+    it comes as a user message, which says that it is still the same call.
 
     You get a few attempts, then the call fails. So read the error and change what it complains about; the same reply in
     other words will be refused again. Once an attempt succeeds the failed ones are removed from the conversation.
 
-    A tool that raises an exception is another matter: its traceback is the result of that call, no attempt is used up,
+    A tool that raises an exception is another matter: its traceback is the result of that call, it uses up no attempt,
     and the conversation goes on. Learn from it what to do next.
     """
 
-    # Put it inside `HistoryBuilder`, which records the failed attempts that the next one reads. Of several the innermost
-    # decides, and the others let everything pass.
+    # Put it inside `HistoryBuilder`, which records the failed attempts that the next one reads. Of several the
+    # innermost decides, and the others let everything pass.
 
     def __init__(
         self,
@@ -49,15 +51,13 @@ class TenacityRetryer(PromptInjectingInterpretation):
         # catch_tool_errors: what of a tool the model is told about; anything else that a tool raises ends the call.
         # stop, options: as `tenacity.Retrying` takes them; by default four attempts, without a pause.
         self.catch_tool_errors = catch_tool_errors
-        self.call_assistant_retryer = tenacity.Retrying(
-            **{
-                "stop": stop or tenacity.stop_after_attempt(4),
-                "retry": tenacity.retry_if_exception_type(DecodingError),
-                "reraise": True,
-                "sleep": sleep,
-                **options,
-            }
-        )
+        rules: dict[str, Any] = {
+            "stop": stop or tenacity.stop_after_attempt(4),
+            "retry": tenacity.retry_if_exception_type(DecodingError),
+            "reraise": True,
+            "sleep": sleep,
+        }
+        self.call_assistant_retryer = tenacity.Retrying(**(rules | options))
 
     @implements(_deciding)
     def deciding(self) -> TenacityRetryer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Generator, MutableSequence, Sequence
 
 from effectful_agents.errors import HistoryError
 from effectful_agents.messages import Message, ToolCallID
@@ -16,7 +16,7 @@ __all__ = ["compact_", "transaction"]
 
 
 @contextlib.contextmanager
-def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: bool = True) -> Iterator[History]:
+def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: bool = True) -> Generator[History]:
     """Collect messages in a buffer that is the history for the time of the block.
 
     Args:
@@ -65,9 +65,8 @@ def _write_back(prefix: MutableSequence[Message], buffer: History, start: int) -
 
 def _check_place(history: History, message: Message) -> None:
     """Raise unless a provider accepts the message after those that are there."""
-    role = message["role"]
     waiting = history.open_calls()
-    if role == "tool":
+    if message["role"] == "tool":
         answered = message["tool_call_id"]
         if answered not in waiting:
             raise HistoryError(
@@ -78,8 +77,10 @@ def _check_place(history: History, message: Message) -> None:
                 f"the result of the tool call `{answered}` cannot stand here: that of `{waiting[0]}` comes before it."
             )
     elif waiting:
-        raise HistoryError(f"a {role} message cannot stand here: the tool call `{waiting[0]}` has no result yet.")
-    elif role == "system" and history:
+        raise HistoryError(
+            f"a {message['role']} message cannot stand here: the tool call `{waiting[0]}` has no result yet."
+        )
+    elif message["role"] == "system" and history:
         raise HistoryError("a system message cannot stand here: it is always the first message.")
 
 
@@ -110,7 +111,7 @@ def compact_(history: MutableSequence[Message], tool_call_id: ToolCallID, scope:
 def _position_of_call(history: Sequence[Message], tool_call_id: ToolCallID) -> int | None:
     for position in range(len(history) - 1, -1, -1):
         message = history[position]
-        if message["role"] == "assistant":
-            if any(call["id"] == tool_call_id for call in message.get("tool_calls", ())):
-                return position
+        calls = message.get("tool_calls", ()) if message["role"] == "assistant" else ()
+        if any(call["id"] == tool_call_id for call in calls):
+            return position
     return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence, Set
+import operator
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from effectful_agents.encoding import tool_codec
@@ -13,7 +14,7 @@ from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, call_assistant
 from effectful_agents.runtime import fwd, implements
 from effectful_agents.types import Scope, Tool
-from effectful_agents.types.walk import tools_in_scope
+from effectful_agents.types.walk import is_agent, tools_in_scope
 
 __all__ = ["LexicalToolExtractor"]
 
@@ -21,8 +22,10 @@ _log = logging.getLogger(__name__)
 
 
 class LexicalToolExtractor(PromptInjectingInterpretation):
-    """The tools that you are offered are the tools and skills which the code around this skill has in view: those of the
-    enclosing functions and of the module, the methods of the skill's own agent, and those of other agents in view.
+    """The tools that you are offered are those which the code around this skill has in view.
+
+    They are the tools and skills of the enclosing functions and of the module, the methods of the skill's own agent,
+    and those of other agents in view.
 
     So the choice tells you what the task is expected to need, and each tool's description is what you can rely on. What
     is not offered is not there: do not call it by name. If something seems to be missing, do what can be done without
@@ -49,12 +52,60 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         env: Mapping[str, Any],
         tools: Set[Tool] = frozenset(),
     ) -> AssistantResult[Any]:
-        return fwd(messages, response_type, env, frozenset((*tools, *self.discover(env))))
+        discovered = self._discovered(env) if isinstance(env, Scope) else self.discover(env)
+        return fwd(messages, response_type, env, discovered | tools if tools else discovered)
 
-    def discover(self, env: Mapping[str, Any]) -> list[Tool]:
-        receiver = env.skill.receiver if isinstance(env, Scope) else None
+    def discover(self, env: Mapping[str, Any], receiver: Any = None) -> frozenset[Tool]:
         found = tools_in_scope(env, receiver)
-        return [tool for tool in found if _has_schema(tool)] if self.json_only else found
+        return frozenset(tool for tool in found if not self.json_only or _has_schema(tool))
+
+    def _discovered(self, env: Scope) -> frozenset[Tool]:
+        """The tools of a call; looked for again only when something in its scope has changed.
+
+        The same set is given out as long as it holds, so that whoever describes the tools can go by its identity.
+        """
+        receiver = env.skill.receiver
+        of_this_call = receiver is not None or any(map(_offers, env.arguments.values()))
+        # What belongs to one call goes with it: a tool of an agent keeps the agent alive.
+        kept = env.memo if of_this_call else env.context.memo
+        key = (LexicalToolExtractor, type(self), self.json_only)
+        found: _Found | None = kept.get(key)
+        if found is None or not found.holds(env):
+            found = kept[key] = _Found(env, self.discover(env, receiver))
+        return found.tools
+
+
+class _Found:
+    """The tools of a scope, and what the scope was when they were looked for."""
+
+    __slots__ = ("_holders", "_names", "_values", "tools")
+
+    def __init__(self, env: Scope, tools: frozenset[Tool]) -> None:
+        self.tools = tools
+        self._holders = [value for value in env.values() if is_agent(value)]
+        self._names, self._values = self._look(env)
+
+    def holds(self, env: Scope) -> bool:
+        names, values = self._look(env)
+        return (
+            names == self._names and len(values) == len(self._values) and all(map(operator.is_, values, self._values))
+        )
+
+    def _look(self, env: Scope) -> tuple[list[str], list[Any]]:
+        names: list[str] = []
+        values: list[Any] = []
+        for namespace in self._namespaces(env):
+            names += namespace
+            values += namespace.values()
+        return names, values
+
+    def _namespaces(self, env: Scope) -> Iterable[Mapping[str, Any]]:
+        yield from env.context.namespaces()
+        yield from (vars(holder) for holder in self._holders if hasattr(holder, "__dict__"))
+
+
+def _offers(value: Any) -> bool:
+    return isinstance(value, Tool) or is_agent(value)
 
 
 def _has_schema(tool: Tool) -> bool:

@@ -48,19 +48,19 @@ _NOT_FOR_THE_MODEL = (ConfigurationError, Denied, UncertainEffect, ReplayDiverge
 class AgentLoop(PromptInjectingInterpretation):
     """You answer calls of Python functions. This is how the conversation is put together.
 
-    A *call* is one invocation of a skill by the program. It opens with one user message, which names the skill and holds
-    the request. A *turn* is one request to you and your reply. In a turn you do one of two things. You call tools: their
-    results are added to the conversation, and you get another turn. Or you answer: the call ends, and the program gets
-    your answer as the value of the call. A turn that calls tools is no answer, whatever text stands beside the calls. So
-    call all the tools you need first, and answer in a turn of its own.
+    A *call* is one invocation of a skill by the program. It opens with one user message, which names the skill and
+    holds the request. A *turn* is one request to you and your reply. In a turn you do one of two things. You call
+    tools: their results are added to the conversation, and you get another turn. Or you answer: the call ends, and the
+    program gets your answer as the value of the call. A turn that calls tools is no answer, whatever text stands beside
+    the calls. So call all the tools you need first, and answer in a turn of its own.
 
     If the skill returns `str`, the program receives your message as it stands, to the letter. Write the value itself:
     no introduction, no closing words, no remark on how you found it. For every other return type your answer is JSON in
     the form that you are given, and it is decoded into a Python value of that type.
 
     A new user message means that the earlier call is over and that this is another question. There is one exception,
-    and it says so itself: a message that your answer could not be decoded belongs to the same call. Earlier calls are in
-    view only where an agent remembers them.
+    and it says so itself: a message that your answer could not be decoded belongs to the same call. Earlier calls are
+    in view only where an agent remembers them.
 
     What outlasts a call is what the program owns: the agent (`self`) and the other objects in the lexical scope. The
     user message, not the heading of this system message, says which skill is called now.
@@ -101,7 +101,7 @@ class AgentLoop(PromptInjectingInterpretation):
             "turns",
             self.turns,
             messages=get_history(),
-            advice=f"The skill `{skill.__name__}` was not answered; raise it with `AgentLoop(turns=…)` if it needs more.",
+            advice=f"`{skill.__name__}` was not answered; give `harness(turns=…)` a higher one if it needs more.",
         )
 
     @implements(call_system)
@@ -200,6 +200,5 @@ def _refuse_coroutine(name: str, value: Any) -> None:
 def _text(document: PromptSection) -> Any:
     """A rendered prompt: plain text where there is nothing but text, which every provider accepts."""
     parts = render_section(document)
-    if all(part["type"] == "text" for part in parts):
-        return "".join(part["text"] for part in parts)  # ty: ignore[invalid-key, invalid-argument-type]
-    return parts
+    texts = [part["text"] for part in parts if part["type"] == "text"]
+    return "".join(texts) if len(texts) == len(parts) else parts

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+import weakref
+from collections.abc import Mapping, MutableMapping, Set
 from typing import NamedTuple
 
 from effectful_agents.encoding import tool_codec
@@ -28,6 +29,10 @@ class Offer(NamedTuple):
     tools: Mapping[str, Tool]
 
 
+# By the very set: the extractor hands out the same one from turn to turn, and from call to call where it can.
+_offers: MutableMapping[frozenset[Tool], dict[Skill | None, Offer]] = weakref.WeakKeyDictionary()
+
+
 def offer(tools: Set[Tool], anchor: Skill | None) -> Offer:
     """Name and describe the tools of a request, in an order that does not depend on that of the set.
 
@@ -35,9 +40,19 @@ def offer(tools: Set[Tool], anchor: Skill | None) -> Offer:
         tools: The tools.
         anchor: The skill that is being answered: it is not offered to itself, unless it is recursive.
     """
+    if not isinstance(tools, frozenset):
+        return _make(tools, anchor)
+    offers = _offers.setdefault(tools, {})
+    made = offers.get(anchor)
+    if made is None:
+        made = offers[anchor] = _make(tools, anchor)
+    return made
+
+
+def _make(tools: Set[Tool], anchor: Skill | None) -> Offer:
     named: dict[str, Tool] = {}
     for tool in sorted(tools, key=_order):
-        if tool == anchor and not tool.recursive:  # ty: ignore[unresolved-attribute]
+        if anchor is not None and tool == anchor and not anchor.recursive:
             continue
         named[_free_name(tool.__name__, named)] = tool
     return Offer([tool_codec(tool).definition(name) for name, tool in named.items()], named)

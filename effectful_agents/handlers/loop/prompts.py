@@ -1,18 +1,20 @@
-"""The task half of the system message, and the body of the user message: what is told about the skill that is called."""
+"""The task half of the system message, and the body of the user message: what is told about the called skill."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
 import sys
 import types
-from collections.abc import Mapping
+import weakref
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from effectful_agents.encoding import format_as_content_blocks, tool_codec
 from effectful_agents.operations.prompt import PromptSection, section
-from effectful_agents.types import Scope, Skill
+from effectful_agents.types import Scope, Skill, Tool
 from effectful_agents.types.walk import tools_of
 
 __all__ = ["brief_task", "full_task", "signature_text", "user_section"]
@@ -26,11 +28,11 @@ def brief_task(skill: Skill) -> PromptSection:
     For models with little room: no source, no tables, no schemas.
     """
     text = (
-        f"You answer calls of the Python function `{signature_text(skill)}`. What you answer becomes the value that the "
-        "function returns: write the value itself and nothing else."
+        f"You answer calls of the Python function `{signature_text(skill)}`. Your answer becomes the value that it "
+        "returns: write the value itself and nothing else."
     )
     about = inspect.getdoc(type(skill.agent)) if skill.agent is not None else None
-    return section("", text, *([{"type": "text", "text": about}] if about else []))
+    return section("", text, *([about] if about else []))
 
 
 def full_task(skill: Skill, scope: Scope) -> PromptSection:
@@ -64,11 +66,22 @@ def signature_text(skill: Skill) -> str:
     >>> signature_text(add)
     'add(a: int, b: int = 2) -> int'
     """
+    texts = _signatures.setdefault(skill.function, {})
+    bound = skill.receiver is not None
+    if bound not in texts:
+        texts[bound] = _write_signature(skill)
+    return texts[bound]
+
+
+# For a bound skill and for the one it was made from.
+_signatures: MutableMapping[Tool, dict[bool, str]] = weakref.WeakKeyDictionary()
+
+
+def _write_signature(skill: Skill) -> str:
     signature = skill.__signature__
     plain = signature.replace(
         parameters=[
-            parameter.replace(annotation=_Verbatim(parameter.annotation), default=_default(parameter.default))
-            for parameter in signature.parameters.values()
+            parameter.replace(annotation=_Verbatim(parameter.annotation)) for parameter in signature.parameters.values()
         ],
         return_annotation=_Verbatim(signature.return_annotation),
     )
@@ -76,17 +89,13 @@ def signature_text(skill: Skill) -> str:
 
 
 class _Verbatim:
-    """An annotation that `inspect` writes as `_type_name` says, without the module in front of it."""
+    """An annotation that `inspect` writes as `type_name` says, without the module in front of it."""
 
     def __init__(self, annotation: Any) -> None:
         self.text = "Any" if annotation is inspect.Parameter.empty else type_name(annotation)
 
     def __repr__(self) -> str:
         return self.text
-
-
-def _default(value: Any) -> Any:
-    return value
 
 
 def type_name(annotation: Any) -> str:
@@ -100,7 +109,11 @@ def type_name(annotation: Any) -> str:
 
 
 def _module_section(skill: Skill) -> PromptSection | None:
-    name = skill.__module__
+    return _module_source(skill.__module__)
+
+
+@functools.lru_cache(maxsize=64)  # a source is read once; a process has few modules with skills
+def _module_source(name: str) -> PromptSection | None:
     module = sys.modules.get(name)
     if module is None:
         return None

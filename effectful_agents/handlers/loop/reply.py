@@ -48,30 +48,30 @@ def assistant_message(response: Response, messages: Sequence[Message]) -> tuple[
 
 
 def _tool_calls(calls: Sequence[Any], messages: Sequence[Message]) -> list[ToolCall]:
-    taken = set(messages.call_ids() if isinstance(messages, History) else History(messages).call_ids())
+    # The history's own set, which grows with it: a copy would cost more with each turn.
+    before = messages.call_ids() if isinstance(messages, History) else History(messages).call_ids()
+    here: set[str] = set()
     result: list[ToolCall] = []
     for index, raw in enumerate(calls):
         call: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
-        function = call.get("function") if isinstance(call.get("function"), Mapping) else {}
+        inside = call.get("function")
+        function: Mapping[str, Any] = inside if isinstance(inside, Mapping) else {}
         name = call.get("id")
-        if not isinstance(name, str) or not name or name in taken:
+        if not isinstance(name, str) or not name or name in before or name in here:
             name = call_id(len(messages), index)
-            while name in taken:
+            while name in before or name in here:
                 name += "_"
-        taken.add(name)
+        here.add(name)
         result.append(
-            cast(
-                ToolCall,
-                {
-                    **call,
-                    "id": name,
-                    "type": "function",
-                    "function": {
-                        "name": str(function.get("name") or ""),
-                        "arguments": _arguments(function.get("arguments")),
-                    },
+            {
+                **call,
+                "id": name,
+                "type": "function",
+                "function": {
+                    "name": str(function.get("name") or ""),
+                    "arguments": _arguments(function.get("arguments")),
                 },
-            )
+            }
         )
     return result
 
@@ -132,7 +132,9 @@ def decode_tool_calls(
     failures = [one for one in result if isinstance(one, ToolCallDecodingError)]
     if failures and len(failures) == len(result):
         first, *others = failures
-        raise ToolCallDecodingError(first.original_error, message, first.raw_tool_call, others) from first.original_error
+        raise ToolCallDecodingError(
+            first.original_error, message, first.raw_tool_call, others
+        ) from first.original_error
     return result
 
 

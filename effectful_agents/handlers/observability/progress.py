@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 from rich.console import Console
@@ -41,7 +41,7 @@ class ProgressDisplay(ObjectInterpretation[Any, Any]):
             return fwd()
 
     @contextlib.contextmanager
-    def _shown(self, text: str) -> Iterator[None]:
+    def _shown(self, text: str) -> Generator[None]:
         self._written = ""
         with self.console.status(text, spinner="dots") as status:
             self._status = status

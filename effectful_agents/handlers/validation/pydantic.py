@@ -16,9 +16,10 @@ __all__ = ["PydanticSkillArgValidator"]
 
 
 class PydanticSkillArgValidator(PromptInjectingInterpretation):
-    """The arguments of this call were checked before you got them: where an annotation of a parameter carries a
-    constraint, the argument satisfies it. Do not check it again. Your answer is checked in the same way against the
-    constraints of the return type; if it fails, you are told why.
+    """The arguments of this call were checked before you got them.
+
+    Where the annotation of a parameter carries a constraint, the argument satisfies it: do not check it again. Your
+    answer is checked in the same way against the constraints of the return type; if it fails, you are told why.
     """
 
     # Only parameters whose annotation is `Annotated[…]` are looked at, so that other arguments are not copied; those of

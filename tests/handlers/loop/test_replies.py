@@ -24,7 +24,7 @@ def reply(finish_reason: str = "stop", **message: Any) -> Any:
     return {"choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}]}
 
 
-def call(name: str, arguments: Any = "{}", *, id: Any = "c1") -> dict[str, Any]:  # noqa: A002
+def call(name: str, arguments: Any = "{}", *, id: Any = "c1") -> dict[str, Any]:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -176,7 +176,9 @@ def test_without_a_retrier_a_bad_reply_ends_the_call_at_once():
 
 
 def test_a_bad_call_among_good_ones_is_answered_and_the_good_ones_run_once():
-    batch = reply(content=None, tool_calls=[call("add", '{"a": 1}'), call("add", '{"a": "x"}', id="c2"), call("ping", id="c3")])
+    batch = reply(
+        content=None, tool_calls=[call("add", '{"a": 1}'), call("add", '{"a": "x"}', id="c2"), call("ping", id="c3")]
+    )
     result, model = talk(ask, batch, "ok")
     assert ran == [(1, 1), "ping"]
     first, second, third = tool_results(model.requests[1]["messages"])
@@ -260,7 +262,7 @@ def test_a_tool_that_raises_is_told_with_the_users_frames_only():
     _, model = talk(ask, calls("fail", why="no such key"), "ok")
     told = tool_results(model.requests[1]["messages"])[0]
     assert "KeyError: 'no such key'" in told
-    assert 'raise KeyError(why)' in told
+    assert "raise KeyError(why)" in told
     assert "/" not in told
 
 
