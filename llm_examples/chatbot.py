@@ -1,6 +1,6 @@
 """A chatbot: an agent remembers, because calls of its skills continue one history.
 
-    python -m effectful_agents.harness llm_examples/chatbot.py
+python -m effectful_agents.harness llm_examples/chatbot.py
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """A summary of a text file as a typed value: the model's answer is constrained to the form of a dataclass.
 
-    python -m effectful_agents.harness llm_examples/extract.py README.md
+python -m effectful_agents.harness llm_examples/extract.py README.md
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """A knock-knock joke: the return type is a dataclass, and the value is an instance of it.
 
-    python -m effectful_agents.harness llm_examples/joke.py [THEME]
+python -m effectful_agents.harness llm_examples/joke.py [THEME]
 """
 
 import dataclasses

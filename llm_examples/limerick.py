@@ -1,6 +1,6 @@
 """A limerick: the smallest skill. Its return type is `str`, so the reply is the value.
 
-    python -m effectful_agents.harness llm_examples/limerick.py [THEME]
+python -m effectful_agents.harness llm_examples/limerick.py [THEME]
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Primes: the return type is a contract, and an answer that breaks it is sent back with the reason.
 
-    python -m effectful_agents.harness llm_examples/primes.py [FIRST_DIGIT]
+python -m effectful_agents.harness llm_examples/primes.py [FIRST_DIGIT]
 """
 
 import sys

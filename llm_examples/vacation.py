@@ -1,6 +1,6 @@
 """A vacation: the model calls the tools that the skill sees where it is written.
 
-    python -m effectful_agents.harness llm_examples/vacation.py
+python -m effectful_agents.harness llm_examples/vacation.py
 """
 
 from typing import Literal

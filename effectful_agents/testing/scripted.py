@@ -1,0 +1,168 @@
+"""A model that answers with what was written down for it."""
+
+from __future__ import annotations
+
+import enum
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from effectful_agents.encoding import encode
+from effectful_agents.errors import ConfigurationError
+from effectful_agents.messages import (
+    Finish,
+    Message,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    Request,
+    Response,
+    StreamEvent,
+    StreamStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from effectful_agents.operations.loop import completion
+from effectful_agents.operations.steps import emit
+from effectful_agents.runtime import ObjectInterpretation, implements, interpretation
+from effectful_agents.testing.replies import says
+
+__all__ = ["ScriptedModel"]
+
+
+class ScriptedModel(ObjectInterpretation[Any, Any]):
+    """Answer each request of the model with the next reply of a script.
+
+    Handles `completion` and forwards nothing, so it stands outermost, in the place of a provider: handlers inside it
+    see requests and replies as with a real model. Where somebody listens to `emit`, each reply is told as a stream. It
+    may be shared by threads and tasks; each request takes one reply.
+
+    Args:
+        *replies: What is answered, in this order:
+
+            - a text is sent as it is, as with `says`;
+            - a reply, made by `says`, `calls` or `batch` or by hand, is sent as it is;
+            - an exception, or a class of exceptions, is raised;
+            - any other callable is called with the request, and what it returns is treated as if it stood here;
+            - any other value is sent as JSON, in the form that the request asks for.
+        chunk_size: Characters in one piece of a stream; at least 1.
+
+    Attributes:
+        requests: The requests that came, in order; each keeps the messages that it had when it came.
+
+    Raises:
+        ConfigurationError: From `completion`, when all replies have been given.
+
+    >>> from effectful_agents import handler
+    >>> model = ScriptedModel("Paris", 42, lambda request: request["messages"][-1]["content"].upper())
+    >>> with handler(model):
+    ...     for _ in range(3):
+    ...         completion(messages=[{"role": "user", "content": "hi"}])["choices"][0]["message"]["content"]
+    'Paris'
+    '42'
+    'HI'
+    >>> len(model.requests), model.remaining
+    (3, 0)
+    """
+
+    requests: list[Request]
+
+    def __init__(self, *replies: Any, chunk_size: int = 8) -> None:
+        if chunk_size < 1:
+            raise ValueError(f"`chunk_size` is {chunk_size}; a piece has at least one character")
+        self.requests = []
+        self._replies = deque(replies)
+        self._scripted = len(replies)
+        self._chunk_size = chunk_size
+        self._lock = threading.Lock()
+
+    @property
+    def remaining(self) -> int:
+        """How many replies have not been given yet."""
+        return len(self._replies)
+
+    @implements(completion)
+    def completion(self, **request: Any) -> Response:
+        # The history that is sent goes on growing, so the list is copied; its messages are never changed.
+        request["messages"] = list(request.get("messages", ()))
+        seen = cast(Request, request)
+        with self._lock:
+            self.requests.append(seen)
+            exhausted = not self._replies
+            reply = None if exhausted else self._replies.popleft()
+        if exhausted:
+            raise ConfigurationError(self._end_of_script(seen))
+        response = _response(reply, seen)
+        if emit in interpretation():
+            for event in _events(response, self._chunk_size):
+                emit(event)
+        return response
+
+    def _end_of_script(self, request: Request) -> str:
+        count = "1 reply" if self._scripted == 1 else f"{self._scripted} replies"
+        text = f"this `ScriptedModel` was given {count} and has been asked once more. "
+        messages = request["messages"]
+        return text + (
+            f"The last message of that request: {_summary(messages[-1])}" if messages else "It had no messages."
+        )
+
+
+def _response(reply: Any, request: Request) -> Response:
+    if isinstance(reply, str) and not isinstance(reply, enum.Enum):
+        return says(reply)
+    if isinstance(reply, dict) and "choices" in reply:
+        return cast(Response, reply)
+    if isinstance(reply, BaseException) or (isinstance(reply, type) and issubclass(reply, BaseException)):
+        raise reply
+    if callable(reply):
+        return _response(cast(Callable[[Request], Any], reply)(request), request)
+    return says(_answer(reply, request))
+
+
+def _answer(value: Any, request: Request) -> str:
+    encoded = encode(value)
+    schema = request.get("response_format", {}).get("json_schema", {}).get("schema", {})
+    # An answer that is no object is asked for as the only property of one. A class may look the same, with a single
+    # field called `value`; its values are then written as that object already.
+    wrapped = list(schema.get("properties", ())) == ["value"] and not (
+        isinstance(encoded, dict) and list(encoded) == ["value"]
+    )
+    return json.dumps({"value": encoded} if wrapped else encoded, ensure_ascii=False)
+
+
+def _events(response: Response, size: int) -> Iterator[StreamEvent]:
+    yield StreamStart(model=response.get("model", ""))
+    message = response["choices"][0]["message"] if response["choices"] else {}
+    if reasoning := message.get("reasoning_content"):
+        yield ReasoningStart()
+        for piece in _pieces(reasoning, size):
+            yield ReasoningDelta(piece)
+        yield ReasoningEnd()
+    content = message.get("content")
+    if isinstance(content, str) and content:
+        yield TextStart()
+        for piece in _pieces(content, size):
+            yield TextDelta(piece)
+        yield TextEnd()
+    for index, call in enumerate(message.get("tool_calls", ())):
+        yield ToolCallStart(call["id"], call["function"]["name"], index)
+        for piece in _pieces(call["function"]["arguments"], size):
+            yield ToolCallDelta(piece, index)
+        yield ToolCallEnd(index)
+    yield Finish(response)
+
+
+def _pieces(text: str, size: int) -> Iterator[str]:
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def _summary(message: Message) -> str:
+    content = message.get("content")
+    text = content if isinstance(content, str) else json.dumps(content, default=str, ensure_ascii=False)
+    return f"{message['role']}, {text if len(text) <= 300 else text[:300] + '…'!r}"

