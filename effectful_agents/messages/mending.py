@@ -44,7 +44,7 @@ def mended(messages: Iterable[Message]) -> list[Message]:
                 result.append({"role": "user", "content": _marked(_STRAY, message["content"])})
         elif role in ("system", "developer"):
             wanted = "user" if result else "system"
-            result.append(message if role == wanted else {**message, "role": wanted})
+            result.append(message if role == wanted else cast(Message, {**message, "role": wanted}))
         else:
             result.append(message)
     return result

@@ -1,0 +1,108 @@
+"""Where the current interpretation is kept, and the checks that make it safe to keep it there.
+
+The released `effectful` keeps its interpretation in thread-local state, so a handler is lost in `asyncio.to_thread` and
+leaks from one task into the next. Importing this module replaces that state by two context variables.
+
+Nothing in effectful binds `get_runtime` when it is imported, so one assignment reaches all of it.
+"""
+
+import contextvars
+import functools
+from collections.abc import Callable, Mapping, MutableMapping
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from effectful.internals import runtime as effectful_runtime
+from effectful.ops.types import Operation as EffectfulOperation
+
+from effectful_agents.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    # Effectful's protocol does not admit a dictionary: its methods take `key` by name as well.
+    Interpretation = Mapping[Any, Callable[..., Any]]
+else:
+    from effectful.ops.types import Interpretation
+
+_WRITTEN_FOR = "0.4"
+
+_NOTHING_HANDLED: Mapping[EffectfulOperation, Callable[..., Any]] = {}
+
+current: contextvars.ContextVar[Interpretation] = contextvars.ContextVar(
+    "effectful_agents_interpretation", default=_NOTHING_HANDLED
+)
+"""The interpretation that operations are looked up in. Mappings in it are never changed, only replaced."""
+
+evaluated: contextvars.ContextVar[MutableMapping[int, Any] | None] = contextvars.ContextVar(
+    "effectful_agents_evaluated", default=None
+)
+"""What effectful's `evaluate` has already evaluated. It holds for one interpretation only."""
+
+
+class _Runtime:
+    """Stands in for effectful's thread-local runtime object."""
+
+    @property
+    def interpretation(self) -> Interpretation:
+        return current.get()
+
+    @interpretation.setter
+    def interpretation(self, value: Interpretation) -> None:
+        current.set(value)
+
+    @property
+    def cache(self) -> MutableMapping[int, Any] | None:
+        return evaluated.get()
+
+    @cache.setter
+    def cache(self, value: MutableMapping[int, Any] | None) -> None:
+        evaluated.set(value)
+
+
+def _check_version() -> None:
+    version = metadata.version("effectful")
+    if version.split(".")[:2] != _WRITTEN_FOR.split("."):
+        raise ConfigurationError(
+            f"`effectful_agents` was written for effectful {_WRITTEN_FOR}.x and found {version}; "
+            f'install "effectful=={_WRITTEN_FOR}.*"'
+        )
+
+
+def _carry_in_context() -> None:
+    """Make effectful use the context variables, unless that would hide handlers that are installed now."""
+    if effectful_runtime.get_interpretation():
+        raise ConfigurationError(
+            "`effectful_agents` was imported inside an installed effectful `handler`, which would be lost; "
+            "import `effectful_agents` before the first `with handler(...)`"
+        )
+    runtime = _Runtime()
+    effectful_runtime.get_runtime = lambda: runtime  # ty: ignore[invalid-assignment]  # it was a cached function
+
+
+_check_version()
+_carry_in_context()
+
+
+def interpretation() -> Interpretation:
+    """The interpretation that is current here: what each operation does, as a mapping that is not to be changed."""
+    return current.get()
+
+
+def carried[**P, T](function: Callable[P, T]) -> Callable[P, T]:
+    """Give a function the handlers and other context variables of this moment, wherever it is called.
+
+    A new thread starts without handlers; `Thread(target=carried(work))` starts with those of its creator. Each call
+    runs in its own copy, so several threads may call it at once and see nothing of each other.
+
+    Args:
+        function: What to run.
+
+    Returns:
+        A function with the signature of `function`.
+    """
+    moment = contextvars.copy_context()
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return moment.copy().run(function, *args, **kwargs)
+
+    return call

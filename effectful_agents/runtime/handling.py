@@ -1,0 +1,136 @@
+"""`handler`: install an interpretation for the time of a block or of each call of a function."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from effectful.ops.types import Operation as EffectfulOperation
+
+from effectful_agents.runtime.carrying import Interpretation, current, evaluated
+from effectful_agents.runtime.layers import extended, layers_of, without
+
+
+def handler(interpretation: Interpretation) -> "Installer":
+    """Install an interpretation over the current one.
+
+    >>> from effectful_agents.runtime import Operation, fwd, handler
+    >>> @Operation.define
+    ... def greeting(name: str) -> str:
+    ...     return f"Hello {name}"
+    >>> with handler({greeting: lambda name: fwd(name.title()) + "!"}):
+    ...     greeting("ann")
+    'Hello Ann!'
+
+    As a decorator it installs for the time of each call; of an `async def`, while its coroutine runs.
+
+    Args:
+        interpretation: A dictionary from operations to functions, an `ObjectInterpretation`, `Layers`, or what a
+            `coproduct` made.
+
+    Returns:
+        A context manager that gives the interpretation, and a decorator. It may be used again, also while it is in use.
+
+    Raises:
+        TypeError: `interpretation` is not a mapping, or the decorated function is a generator function, whose body
+            would run when the handlers are gone.
+    """
+    return Installer(interpretation)
+
+
+class Installer:
+    """What `handler` returns."""
+
+    __slots__ = ("_installed", "_interpretation", "_layers")
+
+    def __init__(self, interpretation: Interpretation) -> None:
+        self._interpretation = interpretation
+        self._layers = layers_of(interpretation)
+        self._installed: dict[int, _Installation] = {}
+
+    def __enter__(self) -> Any:
+        installation = _Installation(self._layers)
+        self._installed[id(installation.installed)] = installation
+        return self._interpretation
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # One object may be entered in several contexts at once. Each finds its own by the interpretation that it
+        # stands in, or, leaving out of order, takes the latest.
+        installation = self._installed.pop(id(current.get()), None)
+        if installation is None:
+            _, installation = self._installed.popitem()
+        installation.leave()
+
+    def __call__[**P, T](self, function: Callable[P, T]) -> Callable[P, T]:
+        if isinstance(function, staticmethod | classmethod):
+            wrap: Any = type(function)
+            return wrap(self(function.__func__))
+        body = _body(function)
+        if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
+            name = getattr(function, "__qualname__", repr(function))
+            raise TypeError(
+                f"`handler` cannot decorate the generator function `{name}`: its body runs after the call, "
+                "when the handlers are gone; write `with handler(...)` around the loop over it"
+            )
+        return self._around_coroutine(function) if inspect.iscoroutinefunction(body) else self._around_call(function)
+
+    def _around_call[**P, T](self, function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            installation = _Installation(self._layers)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                installation.leave()
+
+        return call
+
+    def _around_coroutine(self, function: Callable[..., Any]) -> Any:
+        @functools.wraps(function)
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            installation = _Installation(self._layers)
+            try:
+                return await function(*args, **kwargs)
+            finally:
+                installation.leave()
+
+        return call
+
+
+def _body(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What says whether a callable is a coroutine function or a generator function."""
+    if isinstance(function, EffectfulOperation):
+        return function.__default__
+    if isinstance(function, type) or inspect.isroutine(function) or isinstance(function, functools.partial):
+        return function
+    return function.__call__
+
+
+class _Installation:
+    """Layers installed once, until `leave`."""
+
+    __slots__ = ("_evaluated", "_layer", "_outer", "installed")
+
+    def __init__(self, layers: tuple[Interpretation, ...]) -> None:
+        self._outer = current.get()
+        # Not this object itself: every installation would be a reference cycle, for the collector to find.
+        self._layer = object()
+        self.installed = extended(self._outer, layers, self._layer)
+        current.set(self.installed)
+        self._evaluated = evaluated.get()
+        if self._evaluated is not None:
+            evaluated.set(None)
+
+    def leave(self) -> None:
+        """Restore what was there. Should others have come or gone since, take out only these layers."""
+        here = current.get()
+        if here is self.installed:
+            current.set(self._outer)
+            if self._evaluated is not None:
+                evaluated.set(self._evaluated)
+        else:
+            current.set(without(here, self._layer))
+            evaluated.set(None)
