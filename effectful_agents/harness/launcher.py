@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
 import sys
-import traceback
 import types
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ MODEL_VARIABLE = "EFFECTFUL_AGENTS_MODEL"
 
 
 def main(arguments: Sequence[str] | None = None, *, program: str = "python -m effectful_agents.harness") -> int:
-    """Run a script in the standard stack.
+    """Run a script in the standard stack; the process is the script's afterwards, as its `__main__`.
 
     Args:
         arguments: Those of the command line, without the program's name; None takes the process's own.
@@ -75,15 +75,19 @@ def _progress() -> Any:
 
 def _run(script: Path, launch: Launch) -> int:
     """Execute the script as `__main__`, with its folder first on the path and its own arguments."""
+    # Absolute, as Python has it: the script may go to another folder, and its source is still found.
+    path = os.path.abspath(script)
     module = types.ModuleType("__main__")
-    module.__file__ = str(script)
-    module.__dict__["__builtins__"] = __builtins__
-    before = sys.modules["__main__"], sys.argv, sys.path[:]
+    module.__file__ = path
+    module.__dict__["__builtins__"] = builtins
+    # For good: threads, and what is registered for the exit of the process, still have to find the script there.
     sys.modules["__main__"] = module
     sys.argv = [launch.script, *launch.arguments]
-    sys.path[:1] = [str(script.resolve().parent)]
+    # The first place is that of the launcher, unless Python was told to leave it out.
+    sys.path[: 0 if sys.flags.safe_path else 1] = [str(script.resolve().parent)]
     try:
-        code = compile(script.read_bytes(), str(script), "exec")
+        # Not to inherit the `from __future__` imports of this module.
+        code = compile(script.read_bytes(), path, "exec", dont_inherit=True)
         exec(code, module.__dict__)
     except SystemExit as exit_:
         return _exit_code(exit_)
@@ -91,12 +95,10 @@ def _run(script: Path, launch: Launch) -> int:
         return _fail("interrupted.", code=130)
     except (ConfigurationError, ProviderError, LimitExceeded) as error:
         if isinstance(error, DefinitionError | EncodingError | HistoryError):
-            return _show_traceback(error, script)
+            return _show_traceback(error, path)
         return _fail(_one_line(error), code=1)
     except BaseException as error:
-        return _show_traceback(error, script)
-    finally:
-        sys.modules["__main__"], sys.argv, sys.path[:] = before
+        return _show_traceback(error, path)
     return 0
 
 
@@ -107,14 +109,13 @@ def _exit_code(exit_: SystemExit) -> int:
     return 1
 
 
-def _show_traceback(error: BaseException, script: Path) -> int:
-    """Print the traceback as Python does, from the script's own first frame on."""
+def _show_traceback(error: BaseException, script: str) -> int:
+    """Show an exception as Python does, from the script's own first frame on."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename != str(script):
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
         trace = trace.tb_next
-    if isinstance(error, SyntaxError):
-        trace = None
-    traceback.print_exception(type(error), error, trace)
+    # The hook, since the script may have set one. Python's own reads the traceback that the exception has.
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
     return 1
 
 

@@ -44,6 +44,8 @@ def parse(arguments: Sequence[str], program: str) -> Launch:
         SystemExit: The help was asked for, or an option of the stack has no or a wrong value.
     """
     words, behind = _split(list(arguments))
+    # Not an option of the parser, which would see it in `-host` too and keep that from the script.
+    words = ["--help" if word == "-h" else word for word in words]
     parser = _parser(program)
     given, rest = parser.parse_known_args(words)
     options = {name: value for name, value in vars(given).items() if name not in ("script", "set")}
@@ -66,9 +68,11 @@ def _parser(program: str) -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
         argument_default=argparse.SUPPRESS,  # so that only what was given reaches `harness`, with its own defaults
     )
     parser.add_argument("script", metavar="SCRIPT", help="the script")
+    parser.add_argument("--help", action="help", help="show this text (-h too)")
     add = parser.add_argument_group("options of the stack").add_argument
     add("--model", help="the model: local/smollm2, local/PATH.gguf, or any name that LiteLLM knows")
     add(

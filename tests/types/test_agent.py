@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import pickle
 
-from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
+from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness
 from effectful_agents.testing import ScriptedModel, calls
 
 
@@ -238,3 +238,21 @@ def test_tools_of_an_agent_in_scope_go_by_its_name():
         assert discuss() == "done"
     assert "bot__ask" in {tool["function"]["name"] for tool in model.requests[0]["tools"]}
     assert texts(bot.__history__) == ["?", "inner"]
+
+
+def test_a_handler_of_one_skill_forwards_to_the_loop():
+    @Skill.define
+    def shout(text: str) -> str:
+        """Shout {text}."""
+        raise NotHandled
+
+    bot = Bot()
+    with handler(harness()), scripted("a", "b", "c") as model:
+        with handler({shout: lambda text: fwd(text.upper())}):
+            assert shout("hi") == "a"
+        with handler({Bot.ask: lambda self, question: fwd(self, question + "?")}):
+            assert bot.ask("who") == "b"
+            with handler({bot.ask: lambda question: fwd(question.title())}):
+                assert Bot.ask(bot, "who") == "c"
+    assert model.requests[0]["messages"][-1]["content"].endswith("Shout HI.")
+    assert texts(bot.__history__) == ["who?", "b", "Who?", "c"]

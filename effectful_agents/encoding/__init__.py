@@ -1,0 +1,43 @@
+"""Python values and types on one side, JSON, schemas and content blocks on the other.
+
+A type annotation is all there is to say about a value: pydantic reads it, and from the one adapter that it makes follow
+the schema that a model is given, the decoding of what the model sends, and the form in which a value is shown to it.
+
+    adapters     one adapter a type, and the caches
+    schema       the JSON schema of an adapter, tidied for models
+    values       `encode`: a value as JSON
+    decoding     `decode`: JSON text as a value, and errors that a model can read
+    answers      the answer of a skill
+    parameters   the arguments of a signature
+    tools        a tool: its definition, its arguments, its result
+    blocks       JSON as content blocks
+    templates    prompts with fields
+    sections     sections of a prompt as Markdown
+"""
+
+from effectful_agents.encoding.adapters import Encodable, type_adapter
+from effectful_agents.encoding.answers import AnswerCodec, answer_codec
+from effectful_agents.encoding.blocks import to_content_blocks
+from effectful_agents.encoding.decoding import decode
+from effectful_agents.encoding.parameters import json_schema_for
+from effectful_agents.encoding.schema import json_schema
+from effectful_agents.encoding.sections import render_section
+from effectful_agents.encoding.templates import format_as_content_blocks
+from effectful_agents.encoding.tools import ToolCodec, tool_codec
+from effectful_agents.encoding.values import encode
+
+__all__ = [
+    "AnswerCodec",
+    "Encodable",
+    "ToolCodec",
+    "answer_codec",
+    "decode",
+    "encode",
+    "format_as_content_blocks",
+    "json_schema",
+    "json_schema_for",
+    "render_section",
+    "to_content_blocks",
+    "tool_codec",
+    "type_adapter",
+]

@@ -1,0 +1,144 @@
+"""The answer of a skill: the form that is asked for, and the value that comes back."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pydantic
+
+from effectful_agents.encoding.adapters import TypeCache, object_adapter, plain_type, type_adapter, type_name
+from effectful_agents.encoding.decoding import explain, unpack
+from effectful_agents.encoding.schema import adapter_schema, admits_null, is_strict, json_schema
+from effectful_agents.encoding.values import safe_text
+from effectful_agents.messages import ResponseFormat
+
+__all__ = ["AnswerCodec", "answer_codec"]
+
+
+def answer_codec(tp: Any) -> AnswerCodec:
+    """The codec of answers of a type, made at its first use.
+
+    Raises:
+        EncodingError: The type cannot be described.
+
+    >>> answer_codec(int).decode('{"value": 7}'), answer_codec(int).decode("7"), answer_codec(str).decode("Seven.")
+    (7, 7, 'Seven.')
+    """
+    return _codecs(tp)
+
+
+class AnswerCodec:
+    """How a model answers with a value of one type.
+
+    Text (`str`, with metadata or without) is the content as it is. For None nothing is asked, and whatever comes is
+    None. Anything else is JSON: an object for types that are objects, and for others an object with the one property
+    `value`, since providers want objects. A bare value in its place is taken as well (`7`, `Paris`).
+
+    Attributes:
+        response_format: What the request says about the form of the answer; None for text and for None.
+    """
+
+    __slots__ = (
+        "_is_none",
+        "_is_text",
+        "_nullable",
+        "_validate",
+        "_validate_text",
+        "_validate_wrapped",
+        "response_format",
+    )
+
+    response_format: ResponseFormat | None
+
+    def __init__(self, tp: Any) -> None:
+        plain = plain_type(tp)
+        self.response_format = None
+        self._nullable = self._is_none = plain is None or plain is type(None)
+        self._is_text = plain is str
+        adapter = type_adapter(tp)
+        self._validate = adapter.validate_json
+        self._validate_text = None if tp is str else adapter.validate_python
+        self._validate_wrapped = None
+        if self._is_none or self._is_text:
+            return
+        schema = json_schema(tp)
+        self._nullable = admits_null(schema)
+        if schema.get("type") != "object":
+            wrapper = object_adapter("Answer", {"value": tp})
+            self._validate_wrapped = wrapper.validate_json
+            schema = adapter_schema(tp, wrapper)
+        self.response_format = {
+            "type": "json_schema",
+            "json_schema": {"name": _schema_name(tp), "schema": schema, "strict": is_strict(schema)},
+        }
+
+    def decode(self, content: str | None, *, context: Any = None) -> Any:
+        """The value of an answer.
+
+        Args:
+            content: The text of the reply. Nothing, or blanks only, is None where the type admits None.
+            context: What validators of the type see as `info.context`.
+
+        Raises:
+            ValueError: The answer is empty or does not fit the type; the message is short enough for a model.
+        """
+        if self._is_none:
+            return None
+        if content is None or not content or content.isspace():
+            if self._nullable:
+                return None
+            raise ValueError("empty answer")
+        try:
+            if self._is_text:
+                return (
+                    content if self._validate_text is None else self._validate_text(safe_text(content), context=context)
+                )
+            if self._validate_wrapped is not None:
+                return self._validate_wrapped(content, context=context)["value"]
+            return self._validate(content, context=context)
+        except pydantic.ValidationError as error:
+            if self._is_text:
+                raise ValueError(explain(error)) from error
+        return self._decode_forgiving(safe_text(content), context)
+
+    def _decode_forgiving(self, content: str, context: Any) -> Any:
+        """Read an answer that is not quite in the form that was asked for; the first error that tells most stands."""
+        inside = unpack(content)
+        validators = (self._validate,) if self._validate_wrapped is None else (self._wrapped, self._validate)
+        errors = []
+        for text in (content,) if inside is None else (content, inside):
+            for validate in validators:
+                try:
+                    return validate(text, context=context)
+                except pydantic.ValidationError as error:
+                    errors.append(error)
+        # A bare word, unless it is the beginning of JSON that was cut.
+        if self._validate_wrapped is not None and content.lstrip()[0] not in '{["`':
+            try:
+                return self._validate(json.dumps(content.strip()), context=context)
+            except pydantic.ValidationError as error:
+                errors.append(error)
+        best = min(errors, key=_remoteness)
+        raise ValueError(explain(best)) from best
+
+    def _wrapped(self, text: str, *, context: Any) -> Any:
+        assert self._validate_wrapped is not None
+        return self._validate_wrapped(text, context=context)["value"]
+
+
+_codecs = TypeCache(AnswerCodec)
+
+
+def _remoteness(error: pydantic.ValidationError) -> int:
+    """How little an error says about the value: 0, about a part of it; 1, about all of it; 2, that it is not there."""
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    if details[0]["type"] in ("json_invalid", "dict_type"):
+        return 2
+    outside = ("missing", "extra_forbidden")
+    return int(all(not one["loc"] or (len(one["loc"]) == 1 and one["type"] in outside) for one in details))
+
+
+def _schema_name(tp: Any) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]+", "_", type_name(tp)).strip("_")[:64] or "answer"

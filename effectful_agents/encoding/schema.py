@@ -1,0 +1,245 @@
+"""The JSON schema of a type, tidied for models.
+
+Pydantic's schema is meant for programs. For a model, titles that repeat a name are left out, objects with fixed
+properties are closed, what is used once stands where it is used, and shared or recursive types have short names that do
+not depend on the module or the process. Keywords come in one fixed order, properties in that of their definition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, override
+
+import pydantic
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
+
+from effectful_agents.encoding.adapters import TypeCache, no_form, type_adapter
+
+__all__ = ["adapter_schema", "admits_null", "is_strict", "json_schema"]
+
+_PREFIX = "#/$defs/"
+_MAPS = ("properties", "patternProperties", "dependentSchemas")
+_SINGLE = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
+_LISTS = ("prefixItems", "anyOf", "oneOf", "allOf")
+# `uniqueItems` is known neither to llama.cpp's grammar nor to OpenAI; a set takes out what is double. `discriminator`
+# is OpenAPI's and repeats the names of definitions.
+_DROPPED = frozenset({"title", "uniqueItems", "discriminator", "$defs"})
+_FIRST = ("$ref", "type", "description", "const", "enum", "properties", "required", "additionalProperties")
+_LAST = ("default", "examples")
+_PLACE = {name: place for place, name in enumerate(_FIRST)} | dict.fromkeys(_LAST, 1000)
+
+
+def json_schema(tp: Any) -> dict[str, Any]:
+    """The JSON schema that a model is given for a type. It is kept and shared: do not change it.
+
+    A set is an array, a tuple an array with `prefixItems`; a NamedTuple too, with the names of its fields as
+    descriptions. Docstrings of classes and descriptions of fields are kept, defaults are shown.
+
+    Raises:
+        EncodingError: The type cannot be described; the message names it and says why.
+
+    >>> json_schema(list[int])
+    {'type': 'array', 'items': {'type': 'integer'}}
+    """
+    return _schemas(tp)
+
+
+def adapter_schema(tp: Any, adapter: pydantic.TypeAdapter[Any]) -> dict[str, Any]:
+    """The tidied schema of an adapter; `tp` is named in the error."""
+    try:
+        schema = adapter.json_schema(schema_generator=_Generator)
+    except Exception as error:  # as in `type_adapter`: a type's own code may run here
+        raise no_form(tp, error) from error
+    return _Tidying(schema).result()
+
+
+_schemas = TypeCache(lambda tp: adapter_schema(tp, type_adapter(tp)))
+
+
+class _Generator(GenerateJsonSchema):
+    @override
+    def sort(self, value: Any, parent_key: str | None = None) -> Any:
+        return value
+
+    @override
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    @override
+    def named_tuple_schema(self, schema: Any) -> Any:
+        written = super().named_tuple_schema(schema)
+        for field, item in zip(schema["fields"], written.get("prefixItems", ()), strict=True):
+            item.setdefault("description", field["name"])
+        return written
+
+    @override
+    def is_subclass_schema(self, schema: Any) -> Any:
+        return self.handle_invalid_for_json_schema(schema, "a class")
+
+    @override
+    def emit_warning(self, kind: Any, detail: str) -> None:
+        # An alternative of a union that cannot be described: left out, the model would not be told of it. The other
+        # warnings are about defaults that have no JSON form; they are not shown.
+        if kind == "skipped-choice":
+            raise PydanticInvalidForJsonSchema(detail)
+
+
+class _Tidying:
+    """One schema being rewritten; definitions are met, named and written in the order of their first use."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._root = schema
+        self._given: dict[str, Any] = schema.get("$defs", {})
+        nodes = [schema, *self._given.values()]
+        self._uses = Counter(
+            self._target(ref)
+            for node in nodes
+            if "$ref" not in node or node is schema or len(node) > 1
+            for ref in _references(node)
+        )
+        self._names: dict[str, str] = {}
+        self._definitions: dict[str, Any] = {}
+
+    def result(self) -> dict[str, Any]:
+        root = self._rewrite(self._root)
+        if "$ref" in root:  # providers want the root itself to be the object
+            root = _ordered({**self._definitions[root.pop("$ref").removeprefix(_PREFIX)], **root})
+        if self._definitions:
+            root["$defs"] = self._definitions
+        return root
+
+    def _target(self, ref: str) -> str:
+        """The definition behind a reference, past those that only refer to another (named aliases)."""
+        key = ref.removeprefix(_PREFIX)
+        while self._given[key].keys() == {"$ref"}:
+            key = self._given[key]["$ref"].removeprefix(_PREFIX)
+        return key
+
+    def _rewrite(self, node: Any) -> Any:
+        if not isinstance(node, dict):
+            return node
+        if "$ref" not in node:
+            return self._keywords(node)
+        key = self._target(node["$ref"])
+        beside = self._keywords({name: value for name, value in node.items() if name != "$ref"})
+        if self._uses[key] == 1 or _is_scalar(self._given[key]):  # used once: it cannot contain itself
+            return _ordered({**self._rewrite(self._given[key]), **beside})
+        return {"$ref": _PREFIX + self._name(key), **beside}
+
+    def _keywords(self, node: dict[str, Any]) -> dict[str, Any]:
+        written: dict[str, Any] = {}
+        for name, value in node.items():
+            if name in _DROPPED:
+                continue
+            if name in _MAPS and isinstance(value, dict):
+                value = {key: self._rewrite(part) for key, part in value.items()}
+            elif name in _SINGLE:
+                value = self._rewrite(value)
+            elif name in _LISTS and isinstance(value, list):
+                value = [self._rewrite(part) for part in value]
+            # Exactly one of several is not known to OpenAI, and says the same where the alternatives are tagged.
+            written["anyOf" if name == "oneOf" else name] = value
+        if "properties" in written:
+            written.setdefault("additionalProperties", False)
+        return _ordered(written)
+
+    def _name(self, key: str) -> str:
+        name = self._names.get(key)
+        if name is None:
+            wanted = re.sub(r"[^a-zA-Z0-9_]+", "_", self._given[key].get("title") or key).strip("_") or "Type"
+            taken, number = set(self._names.values()), 1
+            name = wanted
+            while name in taken:
+                number += 1
+                name = f"{wanted}_{number}"
+            self._names[key] = name
+            self._definitions[name] = None  # its place; the definition itself may refer to it
+            self._definitions[name] = self._rewrite(self._given[key])
+        return name
+
+
+def _is_scalar(node: dict[str, Any]) -> bool:
+    return node.get("type") in ("string", "integer", "number", "boolean", "null") and "enum" not in node
+
+
+def _parts(node: dict[str, Any]) -> Iterator[Any]:
+    """The schemas directly inside a schema."""
+    for name, value in node.items():
+        if name in _MAPS and isinstance(value, dict):
+            yield from value.values()
+        elif name in _SINGLE:
+            yield value
+        elif name in _LISTS and isinstance(value, list):
+            yield from value
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if "$ref" in node:
+            yield node["$ref"]
+        for part in _parts(node):
+            yield from _references(part)
+
+
+def _ordered(node: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(node.items(), key=lambda item: _PLACE.get(item[0], len(_FIRST))))
+
+
+def admits_null(schema: dict[str, Any]) -> bool:
+    """Whether a schema offers null by name, alone or as an alternative. That of `Any` does not.
+
+    >>> admits_null(json_schema(int | None)), admits_null(json_schema(Any))
+    (True, False)
+    """
+    return _admits_null(schema, schema.get("$defs", {}))
+
+
+def _admits_null(schema: dict[str, Any], definitions: dict[str, Any]) -> bool:
+    if "$ref" in schema:
+        return _admits_null(definitions[schema["$ref"].removeprefix(_PREFIX)], definitions)
+    if schema.get("type") == "null" or None in schema.get("enum", ()):
+        return True
+    return any(_admits_null(part, definitions) for part in schema.get("anyOf", ()))
+
+
+# What OpenAI's strict mode knows. Lengths of strings, formats beyond these, defaults and tuples are not among it.
+_STRICT = frozenset(
+    re.split(
+        r"\s+",
+        "$ref $defs type description const enum anyOf pattern format properties required additionalProperties items "
+        "minItems maxItems multipleOf minimum maximum exclusiveMinimum exclusiveMaximum",
+    )
+)
+_STRICT_FORMATS = frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"))
+
+
+def is_strict(schema: dict[str, Any]) -> bool:
+    """Whether OpenAI's strict mode takes the schema: closed objects, every property required, no unknown keyword.
+
+    >>> is_strict({"type": "object", "properties": {}, "additionalProperties": False})
+    True
+    >>> is_strict({"type": "object", "additionalProperties": {"type": "integer"}})
+    False
+    """
+    if not isinstance(schema, dict) or not schema.keys() <= _STRICT:
+        return False
+    if "$ref" in schema and not schema.keys() <= {"$ref", "$defs"}:
+        return False
+    if not schema.keys() & {"type", "const", "enum", "anyOf", "$ref"}:
+        return False
+    if schema.get("format", "date") not in _STRICT_FORMATS:
+        return False
+    if schema.get("type") == "array" and "items" not in schema:
+        return False
+    if schema.get("type") == "object" and (
+        schema.get("additionalProperties") is not False
+        or list(schema.get("properties", ())) != schema.get("required", [])
+    ):
+        return False
+    parts = [part for name in ("properties", "$defs") for part in schema.get(name, {}).values()]
+    parts += schema.get("anyOf", [])
+    parts += [schema["items"]] if "items" in schema else []
+    return all(map(is_strict, parts))

@@ -1,0 +1,132 @@
+"""Tools on the wire: their definitions, the arguments of a call, and its result."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from typing import Any
+
+from effectful_agents.encoding.blocks import as_parts, holds_media, to_content_blocks
+from effectful_agents.encoding.parameters import Parameters, PlainParameters
+from effectful_agents.encoding.values import encode, safe_text, text_of
+from effectful_agents.errors import EncodingError
+from effectful_agents.messages import ContentPart, ToolDefinition
+from effectful_agents.types import Tool
+
+__all__ = ["ToolCodec", "tool_codec"]
+
+type _Codecs = dict[int, tuple[weakref.ref[Any], ToolCodec]]
+
+# By the identity of the function's operation, which they do not keep alive. A method that is bound to an instance has
+# one parameter less than the same method of its class, hence two tables.
+_of_functions: _Codecs = {}
+_of_methods: _Codecs = {}
+
+
+def tool_codec(tool: Tool[..., Any]) -> ToolCodec:
+    """The codec of a tool, made at its first use and shared by all instances that the tool is a method of.
+
+    Raises:
+        EncodingError: A parameter cannot be described; the message names the tool and the parameter.
+    """
+    function = getattr(tool, "__func__", None)
+    if function is None:
+        function, codecs = tool, _of_functions
+    else:
+        codecs = _of_methods
+    entry = codecs.get(id(function))
+    if entry is not None and entry[0]() is function:
+        return entry[1]
+    return _make(tool, function, codecs)
+
+
+def _make(tool: Tool[..., Any], function: Any, codecs: _Codecs) -> ToolCodec:
+    key, codec = id(function), ToolCodec(tool)
+    codecs[key] = (weakref.ref(function, lambda _: codecs.pop(key, None)), codec)
+    return codec
+
+
+class ToolCodec:
+    """How one tool crosses the wire.
+
+    It knows the tool's name, description and signature, and holds neither the tool nor an instance.
+    """
+
+    __slots__ = ("_definitions", "_description", "_name", "_parameters", "_result_type")
+
+    def __init__(self, tool: Tool[..., Any]) -> None:
+        self._name: str = tool.__name__
+        self._description = safe_text(tool.description)
+        signature = tool.__signature__
+        result_type = signature.return_annotation
+        self._result_type = Any if result_type is inspect.Signature.empty else result_type
+        self._definitions: dict[str, ToolDefinition] = {}
+        self._parameters: Parameters | PlainParameters = (
+            Parameters(signature, self._name)
+            if tool.parameters is None
+            else PlainParameters(tool.parameters, signature, self._name)
+        )
+
+    def definition(self, name: str | None = None) -> ToolDefinition:
+        """The tool as a model is shown it; for one name always the same dictionary, which is not to be changed.
+
+        Args:
+            name: The name that the model calls it by, the tool's own by default.
+        """
+        name = self._name if name is None else name
+        definition = self._definitions.get(name)
+        if definition is None:
+            definition = self._definitions.setdefault(
+                name,
+                {
+                    "type": "function",
+                    "function": {"name": name, "description": self._description, "parameters": self._parameters.schema},
+                },
+            )
+        return definition
+
+    def decode(self, arguments: Any, *, context: Any = None) -> inspect.BoundArguments:
+        """The arguments of a call, from whatever a model sent.
+
+        A tool whose schema is written by hand gets the properties of the JSON object as they are.
+
+        Args:
+            arguments: A JSON object as text or as a dictionary; JSON inside a JSON string; None, an empty text and
+                `null` for no arguments.
+            context: What validators of the types see as `info.context`.
+
+        Raises:
+            ValueError: The arguments do not fit; the message lists all that is wrong, and is short enough for a model.
+        """
+        return self._parameters.decode(arguments, context)
+
+    def encode_result(self, value: Any) -> str | list[ContentPart]:
+        """What a model is told of a result.
+
+        Text is bare, and so is what is written as text (a date, a UUID, a member of an enum of texts). None is `null`:
+        some providers refuse an empty result, and for a tool that may find nothing it is the JSON of its answer.
+        Anything else is compact JSON, by the type that the tool declares, or by that of the value where it is not what
+        was declared. Values in the shape of content parts become blocks.
+
+        Raises:
+            EncodingError: The result has no form on the wire; the message names the tool and the type.
+        """
+        if isinstance(value, str):
+            return safe_text(str.__str__(value))
+        encoded = self._encode(value)
+        parts = as_parts(encoded)
+        if parts is not None:
+            return parts
+        if isinstance(encoded, str):
+            return encoded
+        return to_content_blocks(encoded) if holds_media(encoded) else text_of(encoded)
+
+    def _encode(self, value: Any) -> Any:
+        try:
+            return encode(value, self._result_type)
+        except EncodingError:
+            # Not what the tool declares, or a type that only its values can tell about.
+            try:
+                return encode(value)
+            except EncodingError as error:
+                raise EncodingError(f"the result of the tool `{self._name}` cannot be written: {error}") from error
