@@ -31,6 +31,9 @@ class Operation[**P, T](EffectfulOperation[P, T]):
     operation that they were made from, but for each `cached_property`, which they compute for themselves.
 
     Attributes:
+        forwards_to_apply: Whether the last handler of an operation forwards to the handlers of its class's `__apply__`;
+            effectful's operations go straight to the default rule. A class whose meaning lies in its `__apply__` says
+            so.
         __self__: The instance of a bound operation; other operations have none.
         __func__: The operation that a bound operation was made from; other operations have none.
     """
@@ -41,6 +44,8 @@ class Operation[**P, T](EffectfulOperation[P, T]):
     __qualname__: str
     __self__: Any
     __func__: "Operation[..., T]"
+
+    forwards_to_apply: ClassVar[bool] = False
 
     _applies: ClassVar[tuple[EffectfulOperation, ...]]
     _computed: ClassVar[tuple[str, ...]]
@@ -112,13 +117,18 @@ class Operation[**P, T](EffectfulOperation[P, T]):
         if self._function is not None:
             return self._perform_in_class(current.get(), args, kwargs)
         if self._has_receiver(args):
-            return self._bind(args[0]).__default_rule__(*args[1:], **kwargs)
+            return self._bind(args[0])._perform_unhandled(args[1:], kwargs)
+        return self._perform_unhandled(args, kwargs)
+
+    def _perform_unhandled(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if self.forwards_to_apply:
+            return _apply(self._applies, self, current.get(), args, kwargs)
         return self.__default_rule__(*args, **kwargs)
 
     def handled_past(self, interpretation: Interpretation, /) -> bool:
         """Whether `forward_past` comes to another handler (see `Beyond`)."""
         function = self._function
-        if function is None:
+        if function is None and not self.forwards_to_apply:
             return False
         return function in interpretation or any(apply in interpretation for apply in self._applies)
 

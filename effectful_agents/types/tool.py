@@ -47,6 +47,9 @@ class Tool[**P, T](Operation[P, T]):
         timeout: Seconds that a call may take, or None.
     """
 
+    # A handler of one skill forwards to the loop, which handles the `__apply__` of all skills.
+    forwards_to_apply = True
+
     description: str
     parameters: Mapping[str, Any] | None
     risk: Risk
