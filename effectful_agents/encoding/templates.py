@@ -11,6 +11,7 @@ from effectful_agents.encoding.blocks import join, to_content_blocks
 from effectful_agents.encoding.values import encode, safe_text
 from effectful_agents.errors import ConfigurationError, EncodingError
 from effectful_agents.messages import ContentPart
+from effectful_agents.types import Agent, Tool
 
 __all__ = ["format_as_content_blocks"]
 
@@ -102,9 +103,15 @@ def _write(blocks: list[ContentPart], value: Any, field: str) -> None:
 
 
 def _own_text(value: Any) -> str | None:
-    """`str(value)` where its class says how; None where that would show an address."""
+    """`str(value)` where its class says how; None where that would show an address.
+
+    A tool, a skill and an agent are shown by their names: what they can do the model learns from the tools it is
+    offered.
+    """
+    if isinstance(value, Tool):
+        return value.__name__
     kind = type(value)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
-        return None
+        return kind.__name__ if isinstance(value, Agent) else None
     text = str(value)
     return text if without_addresses(text) == text else None

@@ -256,3 +256,21 @@ def test_a_handler_of_one_skill_forwards_to_the_loop():
                 assert Bot.ask(bot, "who") == "c"
     assert model.requests[0]["messages"][-1]["content"].endswith("Shout HI.")
     assert texts(bot.__history__) == ["who?", "b", "Who?", "c"]
+
+
+def test_agents_tools_and_skills_in_a_prompt_are_shown_by_name():
+    class Chatty:
+        @Skill.define
+        def respond(self) -> str:
+            """Respond."""
+            raise NotHandled
+
+    @Skill.define
+    def simulate(chatty: Chatty) -> str:
+        """Use {chatty} and {chatty.respond}."""
+        raise NotHandled
+
+    with handler(harness()), scripted("done") as model:
+        simulate(Chatty())
+    assert model.requests[0]["messages"][-1]["content"].endswith("Use Chatty and respond.")
+    assert "chatty__respond" in {tool["function"]["name"] for tool in model.requests[0]["tools"]}
