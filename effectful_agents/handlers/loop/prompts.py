@@ -13,6 +13,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from effectful_agents.encoding import format_as_content_blocks, tool_codec
+from effectful_agents.errors import EncodingError
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.types import Scope, Skill, Tool
 from effectful_agents.types.walk import tools_of
@@ -136,9 +137,16 @@ def _specification_section(skill: Skill) -> PromptSection:
 
 
 def _specification(skill: Skill) -> PromptSection:
-    schema = tool_codec(skill).definition()["function"]["parameters"]
-    arguments = json.dumps(schema.get("properties", {}), indent=2, ensure_ascii=False)
-    return section(signature_text(skill), skill.prompt, f"Arguments:\n```json\n{arguments}\n```")
+    return section(signature_text(skill), skill.prompt, _arguments(skill))
+
+
+def _arguments(skill: Skill) -> str:
+    try:
+        schema = tool_codec(skill).definition()["function"]["parameters"]
+    except EncodingError:  # Python code can call it with values that have no JSON form; a model could not
+        return ""
+    properties = schema.get("properties")
+    return f"Arguments:\n```json\n{json.dumps(properties, indent=2, ensure_ascii=False)}\n```" if properties else ""
 
 
 def _modules(context: Mapping[str, Any]) -> list[tuple[str, str]]:
