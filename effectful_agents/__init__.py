@@ -1,7 +1,7 @@
 """Agents as Python functions whose bodies a language model supplies, run by handlers that you compose."""
 
 from effectful_agents.encoding import Encodable
-from effectful_agents.handlers.loop import CallResult, acall, run
+from effectful_agents.handlers.loop import acall, run
 from effectful_agents.harness import harness
 from effectful_agents.runtime import NotHandled, ObjectInterpretation, coproduct, fwd, handler, implements
 from effectful_agents.types import Agent, Risk, Skill, Tool
@@ -10,7 +10,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Agent",
-    "CallResult",
     "Encodable",
     "NotHandled",
     "ObjectInterpretation",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, Self, overload
@@ -212,7 +213,19 @@ class Tool[**P, T](Operation[P, T]):
             """
             if default is None:
                 return functools.partial(cls.define, **options)
+            if not isinstance(default, _FUNCTIONS):
+                kind = cls.__name__
+                raise DefinitionError(
+                    f"`{kind}.define` takes a function, and this is {type(default).__name__}: {default!r}. "
+                    "Write a `def` around it."
+                )
             return super().define(default, **options)
+
+
+# What an annotation may name.
+_TYPES = (type, typing.TypeAliasType, typing.TypeVar, types.GenericAlias, types.UnionType)
+
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, staticmethod, classmethod)
 
 
 def _unannotated(default: Callable[..., Any]) -> list[str]:
@@ -240,7 +253,9 @@ def _resolve(function: Tool) -> inspect.Signature:
     signature = inspect.signature(inner)
     names: dict[str, Any] = dict(function.__context__.items())
     if function.owner is not None:
-        names = {**names, **vars(function.owner), function.owner.__name__: function.owner}
+        # The types in the class, not its methods: one that is called `list` is not what `list[int]` means.
+        inside = {name: value for name, value in vars(function.owner).items() if isinstance(value, _TYPES)}
+        names = {**names, **inside, function.owner.__name__: function.owner}
     names.update({parameter.__name__: parameter for parameter in getattr(inner, "__type_params__", ())})
     try:
         hints = typing.get_type_hints(inner, localns=names, include_extras=True)
