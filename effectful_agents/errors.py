@@ -395,6 +395,7 @@ class Cancelled(Signal):
 # --- what the model is told about an exception ------------------------------------------------------------------------
 
 _PACKAGE = PurePath(__file__).parent
+_MOST_FRAMES = 20
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 
 
@@ -416,12 +417,21 @@ def describe_exception(error: BaseException, *, include_traceback: bool = True) 
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_user_code(frame.filename)]
     if include_traceback and frames:
         lines.append("Traceback (most recent call last):")
-        for frame in frames:
-            lines.append(f'  File "{PurePath(frame.filename).name}", line {frame.lineno}, in {frame.name}')
-            if frame.line:
-                lines.append(f"    {frame.line}")
+        # A recursion without end has a thousand frames, and the first and last few say all.
+        for frame in frames if len(frames) <= _MOST_FRAMES else frames[: _MOST_FRAMES // 2]:
+            lines += _frame_lines(frame)
+        if len(frames) > _MOST_FRAMES:
+            lines.append(f"  … {len(frames) - _MOST_FRAMES // 2 * 2} more …")
+            for frame in frames[-(_MOST_FRAMES // 2) :]:
+                lines += _frame_lines(frame)
     lines.append(_message(error))
-    return _ADDRESS.sub("0x…", "\n".join(lines))
+    text = _ADDRESS.sub("0x…", "\n".join(lines))
+    return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate has no form on the wire
+
+
+def _frame_lines(frame: traceback.FrameSummary) -> list[str]:
+    place = f'  File "{PurePath(frame.filename).name}", line {frame.lineno}, in {frame.name}'
+    return [place, f"    {frame.line}"] if frame.line else [place]
 
 
 def _is_user_code(filename: str) -> bool:

@@ -10,6 +10,7 @@ the schema that a model is given, the decoding of what the model sends, and the 
     answers      the answer of a skill
     parameters   the arguments of a signature
     tools        a tool: its definition, its arguments, its result
+    calls        tool calls as a model wrote them
     blocks       JSON as content blocks
     templates    prompts with fields
     sections     sections of a prompt as Markdown
@@ -18,6 +19,7 @@ the schema that a model is given, the decoding of what the model sends, and the 
 from effectful_agents.encoding.adapters import Encodable, type_adapter
 from effectful_agents.encoding.answers import AnswerCodec, answer_codec
 from effectful_agents.encoding.blocks import to_content_blocks
+from effectful_agents.encoding.calls import normal_calls
 from effectful_agents.encoding.decoding import decode
 from effectful_agents.encoding.parameters import json_schema_for
 from effectful_agents.encoding.schema import json_schema
@@ -36,6 +38,7 @@ __all__ = [
     "format_as_content_blocks",
     "json_schema",
     "json_schema_for",
+    "normal_calls",
     "render_section",
     "to_content_blocks",
     "tool_codec",

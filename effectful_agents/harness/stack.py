@@ -144,8 +144,8 @@ def _check(settings: Settings) -> None:
         value = getattr(settings, name)
         if value is not None and value not in choices:
             raise OptionError(f"`{name}` is {value!r}; it can be {', '.join(map(repr, choices))}.")
-    if settings.num_retries < 0:
-        raise OptionError(f"`num_retries` is {settings.num_retries}; it is a number of attempts, 0 for none.")
+    if not isinstance(settings.num_retries, int) or settings.num_retries < 0:
+        raise OptionError(f"`num_retries` is {settings.num_retries!r}; it is a number of attempts, 0 for none.")
     if settings.tool_calling in ("auto", "code") and settings.eval_provider in (None, "none"):
         raise OptionError(
             f"`tool_calling={settings.tool_calling!r}` has the model write Python, and `eval_provider` names nothing "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any, cast
 
 from effectful_agents.messages.conversation import AssistantMessage, Message, ToolCall, ToolMessage
 
-__all__ = ["RUNNING", "UNANSWERED", "close_calls", "mended"]
+__all__ = ["RUNNING", "UNANSWERED", "close_calls", "mended", "with_free_ids"]
 
 UNANSWERED = "(This call has no result: the conversation was interrupted before it came.)"
 RUNNING = "(This call is still running.)"
@@ -18,8 +18,8 @@ def mended(messages: Iterable[Message]) -> list[Message]:
     """A copy of a conversation, mended where a provider would refuse it. Nothing that was said is lost.
 
     Each call has exactly one result, right behind it and in the order of the calls; a call without a result gets a
-    marked one; calls without an identifier, or with one that is taken, get another. A result without its call, and a
-    system message that is not the first message, become user messages.
+    marked one; calls without an identifier, or with one that is taken, get another. A result without its call, a second
+    one of the same call, and a system message that is not the first message become user messages.
 
     Args:
         messages: The conversation. Neither the sequence nor a message in it is changed.
@@ -32,15 +32,18 @@ def mended(messages: Iterable[Message]) -> list[Message]:
     """
     rest: list[Any] = list(messages)
     taken: set[str] = set()
+    placed: set[int] = set()  # identities of the results that stand behind their calls already
     result: list[Message] = []
     for position, message in enumerate(rest):
         role = message["role"]
         if role == "assistant" and message.get("tool_calls"):
-            result.extend(_mend_calls(message, _results_ahead(rest, position), taken, position))
+            mended_turn, used = _mend_calls(message, _results_ahead(rest, position), taken, position)
+            result.extend(mended_turn)
+            placed.update(used)
         elif role == "assistant":
             result.append(_without_calls(message))
         elif role == "tool":
-            if id(message) not in _claimed(rest, position):
+            if id(message) not in placed:
                 result.append({"role": "user", "content": _marked(_STRAY, message["content"])})
         elif role in ("system", "developer"):
             wanted = "user" if result else "system"
@@ -55,6 +58,26 @@ def close_calls(messages: Sequence[Message], open_calls: Sequence[str], note: st
     return [*messages, *(ToolMessage(role="tool", tool_call_id=call, content=note) for call in open_calls)]
 
 
+def with_free_ids(messages: Iterable[Message], taken: Set[str]) -> list[Message]:
+    """A copy of a valid conversation in which no tool call has one of the identifiers that are taken."""
+    known = set(taken)
+    names: dict[str, str] = {}
+    result: list[Any] = []
+    for message in messages:
+        if message["role"] == "tool" and message["tool_call_id"] in names:
+            result.append({**message, "tool_call_id": names[message["tool_call_id"]]})
+        elif message["role"] == "assistant" and any(call["id"] in known for call in message.get("tool_calls", ())):
+            renamed = []
+            for call in message.get("tool_calls", ()):
+                names[call["id"]] = _free_id(call["id"], f"{call['id']}_2", known)
+                renamed.append({**call, "id": names[call["id"]]})
+            result.append({**message, "tool_calls": renamed})
+        else:
+            known.update(call["id"] for call in message.get("tool_calls", ()) if message["role"] == "assistant")
+            result.append(message)
+    return result
+
+
 def _results_ahead(messages: Sequence[Any], position: int) -> list[ToolMessage]:
     """The tool messages between an assistant message and the next one."""
     found = []
@@ -66,19 +89,10 @@ def _results_ahead(messages: Sequence[Any], position: int) -> list[ToolMessage]:
     return found
 
 
-def _claimed(messages: Sequence[Any], position: int) -> set[int]:
-    """Identities of the results that the assistant message before `position` takes for its calls, repeated ones too."""
-    for before in range(position - 1, -1, -1):
-        message = messages[before]
-        if message["role"] == "assistant":
-            calls = {call.get("id") for call in message.get("tool_calls") or ()}
-            return {id(one) for one in _results_ahead(messages, before) if one.get("tool_call_id") in calls}
-    return set()
-
-
 def _mend_calls(
     message: AssistantMessage, results: Sequence[ToolMessage], taken: set[str], position: int
-) -> Iterator[Message]:
+) -> tuple[list[Message], set[int]]:
+    """An assistant message with its results behind it, and the identities of the results that were there."""
     calls = message.get("tool_calls") or []
     waiting = list(results)
     renamed: list[ToolCall] = []
@@ -91,11 +105,11 @@ def _mend_calls(
         if answer is None:
             answers.append({"role": "tool", "tool_call_id": name, "content": UNANSWERED})
         else:
-            waiting.remove(answer)
+            waiting = [one for one in waiting if one is not answer]
             answers.append(answer if same else {**answer, "tool_call_id": name})
     unchanged = all(one is other for one, other in zip(renamed, calls, strict=True))
-    yield message if unchanged else {**message, "tool_calls": renamed}
-    yield from answers
+    turn: list[Message] = [message if unchanged else {**message, "tool_calls": renamed}, *answers]
+    return turn, {id(one) for one in results} - {id(one) for one in waiting}
 
 
 def _free_id(given: Any, otherwise: str, taken: set[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from effectful_agents.messages import Message
+from effectful_agents.messages.mending import mended
 from effectful_agents.types.history import History
 
 __all__ = ["Agent", "make_agent"]
@@ -24,7 +25,7 @@ class Agent(abc.ABC):  # noqa: B024 - for `register`
     Attributes:
         __agent_id__: A stable name under which a persistence handler keeps this instance, or None (the default) for one
             that lives as long as the process. Set it on the class or the instance, any time before the first call.
-        __history__: The messages of all calls that succeeded.
+        __history__: The messages of all calls that succeeded. What is set is mended where a provider would refuse it.
 
     >>> from effectful_agents import NotHandled, Skill, handler, harness
     >>> from effectful_agents.testing import ScriptedModel
@@ -61,7 +62,7 @@ class Agent(abc.ABC):  # noqa: B024 - for `register`
 
     @__history__.setter
     def __history__(self, messages: Iterable[Message]) -> None:
-        self.__dict__[_HISTORY] = History(messages, owner=id(self))
+        self.__dict__[_HISTORY] = History(mended(messages), owner=id(self))
 
     @property
     def __persistent__(self) -> bool:

@@ -18,15 +18,18 @@ class History(list[Message]):
     Attributes:
         owner: Identity of the agent whose history this is, or None. A shallow copy of an agent shares the attribute
             with the original; by this number the copy notices, and goes on with a list of its own.
+        reserved: Identifiers that count as taken though no call in the list has them: those of calls that will join it.
     """
 
     owner: int | None
+    reserved: set[ToolCallID]
     _ids: set[ToolCallID]
     _seen: int
 
     def __init__(self, messages: Iterable[Message] = (), *, owner: int | None = None) -> None:
         super().__init__(messages)
         self.owner = owner
+        self.reserved = set()
         self._ids = set()
         self._seen = 0
 
@@ -46,7 +49,7 @@ class History(list[Message]):
         return []
 
     def call_ids(self) -> Set[ToolCallID]:
-        """Identifiers of all tool calls in the list; only what is new since the last time is looked at."""
+        """Identifiers that are taken in this conversation; only what is new since the last time is looked at."""
         for position in range(self._seen, len(self)):
             message = self[position]
             if message["role"] == "assistant":
@@ -54,10 +57,15 @@ class History(list[Message]):
         self._seen = len(self)
         return self._ids
 
+    def reserve(self, ids: Iterable[ToolCallID]) -> None:
+        """Count identifiers as taken."""
+        self.reserved.update(ids)
+        self._ids.update(self.reserved)
+
     # Whatever does more than add at the end makes what was known about the beginning void.
 
     def _forget(self) -> None:
-        self._ids, self._seen = set(), 0
+        self._ids, self._seen = set(self.reserved), 0
 
     @override
     def __setitem__(self, *args: Any) -> None:

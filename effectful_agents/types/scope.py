@@ -118,6 +118,15 @@ class Scope(Mapping[str, Any]):
         self.context = context
         self.memo: dict[Any, Any] = {}
 
+    @classmethod
+    def of_call(cls, skill: Skill, bound: inspect.BoundArguments) -> Scope:
+        """The scope of a call with these arguments; the receiver of a method is among them."""
+        arguments: Mapping[str, Any] = bound.arguments
+        if skill.receiver is not None:
+            first = next(iter(skill.function.__signature__.parameters))
+            arguments = {first: skill.receiver, **arguments}
+        return cls(skill, arguments, skill.__context__)
+
     @override
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name] if name in self.arguments else self.context[name]

@@ -191,6 +191,11 @@ class Tool[**P, T](Operation[P, T]):
 
     else:
 
+        def __call__(self, /, *args, **kwargs):
+            if args and isinstance(args[0], type) and _is_class_method(self, args[0]):
+                return self._bind(args[0])(*args[1:], **kwargs)
+            return super().__call__(*args, **kwargs)
+
         @classmethod
         def define(cls, default=None, **options):  # noqa: D417 - the options are explained by name
             """Make a tool of a function; a decorator, with or without options.
@@ -237,6 +242,15 @@ def _unannotated(default: Callable[..., Any]) -> list[str]:
     if inspect.signature(default).return_annotation is inspect.Signature.empty:
         missing.append("return")
     return missing
+
+
+def _is_class_method(tool: Tool, cls: type) -> bool:
+    """Whether the tool is a method of that class with `@classmethod` outside, so that Python calls it with the class."""
+    return any(
+        isinstance(attribute, classmethod) and attribute.__func__ is tool
+        for base in cls.__mro__
+        for attribute in vars(base).values()
+    )
 
 
 def is_method(function: Callable[..., Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Mapping, MutableSequence, Sequence, Set
 from typing import Any
 
@@ -13,16 +14,15 @@ from effectful_agents.operations.history import get_history
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, DecodedToolCall, ToolResult, call_assistant, call_tool
 from effectful_agents.operations.world import sleep
-from effectful_agents.runtime import Operation, fwd, implements
+from effectful_agents.runtime import fwd, implements
 from effectful_agents.types import Tool
 
 __all__ = ["TenacityRetryer"]
 
 
-@Operation.define
-def _deciding() -> TenacityRetryer | None:
-    """The retryer whose rules hold: the innermost. Attempts would multiply if the others repeated its repetitions."""
-    return None
+# The turn or tool call that a retryer in this context is busy with. Of several retryers the innermost decides: attempts
+# would multiply if the ones outside repeated its repetitions.
+_taken_on: contextvars.ContextVar[Any] = contextvars.ContextVar("_taken_on", default=None)
 
 
 class TenacityRetryer(PromptInjectingInterpretation):
@@ -59,10 +59,6 @@ class TenacityRetryer(PromptInjectingInterpretation):
         }
         self.call_assistant_retryer = tenacity.Retrying(**(rules | options))
 
-    @implements(_deciding)
-    def deciding(self) -> TenacityRetryer:
-        return self
-
     @implements(call_assistant)
     def call_assistant(
         self,
@@ -71,14 +67,15 @@ class TenacityRetryer(PromptInjectingInterpretation):
         env: Mapping[str, Any],
         tools: Set[Tool] = frozenset(),
     ) -> AssistantResult[Any]:
-        if _deciding() is not self:
-            return fwd()
         history = get_history()
+        if _taken_on.get() is history:
+            return fwd()
         start = len(history)
+        token = _taken_on.set(history)
         try:
             # Nearly every turn succeeds at once: tenacity, which takes longer than the rest of the turn, is for others.
             return fwd()
-        except DecodingError as error:
+        except Exception as error:
             try:
                 return self._ask_again(error, history, start, (messages, response_type, env, tools))
             except BaseException:
@@ -87,12 +84,14 @@ class TenacityRetryer(PromptInjectingInterpretation):
         except BaseException:
             del history[start:]
             raise
+        finally:
+            _taken_on.reset(token)
 
     def _ask_again(
-        self, failure: DecodingError, history: MutableSequence[Message], start: int, arguments: tuple[Any, ...]
+        self, failure: Exception, history: MutableSequence[Message], start: int, arguments: tuple[Any, ...]
     ) -> AssistantResult[Any]:
         messages, *rest = arguments
-        pending: DecodingError | None = failure
+        pending: Exception | None = failure
         for attempt in self.call_assistant_retryer.copy():
             with attempt:
                 if pending is not None:  # the first attempt, which has been made already
@@ -107,9 +106,14 @@ class TenacityRetryer(PromptInjectingInterpretation):
 
     @implements(call_tool)
     def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:
+        if _taken_on.get() is tool_call:
+            return fwd()
+        token = _taken_on.set(tool_call)
         try:
             return fwd()
         except ToolCallExecutionError as error:
-            if _deciding() is self and isinstance(error.original_error, self.catch_tool_errors):
+            if isinstance(error.original_error, self.catch_tool_errors):
                 return error.to_feedback_message(), error, False
             raise
+        finally:
+            _taken_on.reset(token)

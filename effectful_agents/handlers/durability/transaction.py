@@ -8,6 +8,7 @@ from collections.abc import Generator, MutableSequence, Sequence
 
 from effectful_agents.errors import HistoryError
 from effectful_agents.messages import Message, ToolCallID
+from effectful_agents.messages.mending import with_free_ids
 from effectful_agents.operations.history import CompactionScope, append_message, get_history
 from effectful_agents.runtime import handler
 from effectful_agents.types import History
@@ -36,7 +37,7 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
     ['user', 'assistant']
     """
     buffer = History(prefix or ())
-    start = len(buffer)
+    seed = list(buffer)
 
     def append(message: Message) -> None:
         _check_place(buffer, message)
@@ -45,22 +46,27 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
     with handler({get_history: lambda: buffer, append_message: append}):
         yield buffer
     if prefix is not None and write_back:
-        _write_back(prefix, buffer, start)
+        _write_back(prefix, seed, buffer)
 
 
-def _write_back(prefix: MutableSequence[Message], buffer: History, start: int) -> None:
-    seed = prefix[:start]
-    head = [] if start and buffer and buffer[0] is seed[0] else buffer[:1]
-    if not (head and head[0]["role"] == "system"):
-        head = []
+def _write_back(prefix: MutableSequence[Message], seed: list[Message], buffer: History) -> None:
+    head = buffer[:1] if _begins_with_system(buffer) and not (seed and buffer[0] is seed[0]) else []
     body = buffer[len(head) :]
-    if len(body) >= start and all(map(operator.is_, seed, body)):
+    if len(body) >= len(seed) and all(map(operator.is_, seed, body)):
         # Two first calls of one agent at the same time write a system message each; the first one stays.
-        if head and not (prefix and prefix[0]["role"] == "system"):
+        if head and not _begins_with_system(prefix):
             prefix.insert(0, head[0])
-        prefix.extend(body[start:])
+        added = body[len(seed) :]
+        if len(prefix) != len(head) + len(seed):  # somebody else added to it, and may have given the same identifiers
+            added = with_free_ids(added, History(prefix).call_ids())
+        prefix.extend(added)
     else:
-        prefix[:start] = buffer
+        known = set(map(id, seed))
+        prefix[:] = [*buffer, *(message for message in prefix if id(message) not in known)]
+
+
+def _begins_with_system(messages: Sequence[Message]) -> bool:
+    return bool(messages) and messages[0]["role"] == "system"
 
 
 def _check_place(history: History, message: Message) -> None:
@@ -82,6 +88,12 @@ def _check_place(history: History, message: Message) -> None:
         )
     elif message["role"] == "system" and history:
         raise HistoryError("a system message cannot stand here: it is always the first message.")
+    elif message["role"] == "assistant":
+        here: set[ToolCallID] = set()
+        for call in message.get("tool_calls", ()):
+            if call["id"] in here or call["id"] in history.call_ids():
+                raise HistoryError(f"the identifier `{call['id']}` of a tool call is taken in this conversation.")
+            here.add(call["id"])
 
 
 def compact_(history: MutableSequence[Message], tool_call_id: ToolCallID, scope: CompactionScope) -> None:

@@ -55,23 +55,23 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         discovered = self._discovered(env) if isinstance(env, Scope) else self.discover(env)
         return fwd(messages, response_type, env, discovered | tools if tools else discovered)
 
-    def discover(self, env: Mapping[str, Any], receiver: Any = None) -> frozenset[Tool]:
-        found = tools_in_scope(env, receiver)
-        return frozenset(tool for tool in found if not self.json_only or _has_schema(tool))
+    def discover(self, env: Mapping[str, Any]) -> frozenset[Tool]:
+        skill = env.skill if isinstance(env, Scope) else None
+        found = tools_in_scope(env, skill.receiver if skill is not None else None)
+        return frozenset(tool for tool in found if not self.json_only or tool == skill or _has_schema(tool))
 
     def _discovered(self, env: Scope) -> frozenset[Tool]:
         """The tools of a call; looked for again only when something in its scope has changed.
 
         The same set is given out as long as it holds, so that whoever describes the tools can go by its identity.
         """
-        receiver = env.skill.receiver
-        of_this_call = receiver is not None or any(map(_offers, env.arguments.values()))
+        of_this_call = env.skill.receiver is not None or any(map(_offers, env.arguments.values()))
         # What belongs to one call goes with it: a tool of an agent keeps the agent alive.
         kept = env.memo if of_this_call else env.context.memo
         key = (LexicalToolExtractor, type(self), self.json_only)
         found: _Found | None = kept.get(key)
         if found is None or not found.holds(env):
-            found = kept[key] = _Found(env, self.discover(env, receiver))
+            found = kept[key] = _Found(env, self.discover(env))
         return found.tools
 
 

@@ -74,8 +74,8 @@ class AgentLoop(PromptInjectingInterpretation):
     #         models that cannot read more.
 
     def __init__(self, *, turns: int = 50, system_prompt: Literal["full", "brief"] = "full") -> None:
-        if turns < 1:
-            raise OptionError(f"`turns` is {turns}; a call takes at least one turn.")
+        if not isinstance(turns, int) or turns < 1:
+            raise OptionError(f"`turns` is {turns!r}; it is a number of turns, at least 1.")
         if system_prompt not in ("full", "brief"):
             raise OptionError(f"`system_prompt` is {system_prompt!r}; it can be 'full' or 'brief'.")
         self.turns = turns
@@ -164,11 +164,7 @@ def _open_scope(skill: Skill, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
                 f"the argument `{name}` of the skill `{skill.__name__}` is an uninterpreted term, not a value: the "
                 "operation it is made of has no handler here."
             )
-    arguments = bound.arguments
-    if skill.receiver is not None:
-        first = next(iter(skill.function.__signature__.parameters))
-        arguments = {first: skill.receiver, **arguments}
-    return Scope(skill, arguments, skill.__context__)
+    return Scope.of_call(skill, bound)
 
 
 def _carry_out(tool_calls: Sequence[DecodedToolCall | ToolCallDecodingError]) -> tuple[Any] | None:

@@ -37,11 +37,11 @@ class ProgressDisplay(ObjectInterpretation[Any, Any]):
     def completion(self, **request: Any) -> Response:
         if self._status is not None:
             return fwd()
-        with self._shown(f"asking {request.get('model', 'the model')}…"):
+        with self._shown(Line(_printable(f"asking {request.get('model') or 'the model'}…"))):
             return fwd()
 
     @contextlib.contextmanager
-    def _shown(self, text: str) -> Generator[None]:
+    def _shown(self, text: Line) -> Generator[None]:
         self._written = ""
         with self.console.status(text, spinner="dots") as status:
             self._status = status
@@ -69,4 +69,9 @@ class ProgressDisplay(ObjectInterpretation[Any, Any]):
             case _:
                 return None
         room = max(self.console.width - 16, 20)
-        return Line("writing… " + " ".join(self._written[-room:].split()))
+        return Line("writing… " + _printable(self._written[-room:]))
+
+
+def _printable(text: str) -> str:
+    """Text on one line, without the characters that steer a terminal."""
+    return " ".join("".join(one if one.isprintable() else " " for one in text).split())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, cast
 
+from effectful_agents.encoding import normal_calls
 from effectful_agents.errors import ResultDecodingError, ToolCallDecodingError
 from effectful_agents.messages import AssistantMessage, Message, Response, ToolCall, ToolChoice
-from effectful_agents.operations.loop import call_id
-from effectful_agents.types import History
 
 __all__ = ["enforce"]
 
@@ -58,17 +56,8 @@ def _misplaced(call: ToolCall, choice: ToolChoice) -> str:
 def _forbidden(
     message: AssistantMessage, problems: Sequence[str], messages: Sequence[Message]
 ) -> ToolCallDecodingError:
-    # The message goes back to the model with an answer to each of its calls, so each needs an identifier of its own,
-    # and arguments that a provider takes back.
-    taken = set(History(messages).call_ids())
-    calls: list[ToolCall] = []
-    for index, call in enumerate(message.get("tool_calls", [])):
-        name = call.get("id")
-        if not name or name in taken:
-            name = call_id(len(messages), index)
-        taken.add(name)
-        function = {"name": _name(call), "arguments": _object(call)}
-        calls.append(cast(ToolCall, {**call, "id": name, "type": "function", "function": function}))
+    # The message goes back to the model with an answer to each of its calls.
+    calls = normal_calls(message.get("tool_calls", []), messages)
     raw = cast(AssistantMessage, {**message, "tool_calls": calls})
     errors = [ToolCallDecodingError(ValueError(text), raw, call) for text, call in zip(problems, calls, strict=True)]
     first, *others = errors
@@ -77,12 +66,3 @@ def _forbidden(
 
 def _name(call: Any) -> str:
     return (call.get("function") or {}).get("name") or ""
-
-
-def _object(call: Any) -> str:
-    arguments: Any = (call.get("function") or {}).get("arguments")
-    try:
-        is_object = isinstance(arguments, str) and isinstance(json.loads(arguments), dict)
-    except ValueError:
-        is_object = False
-    return arguments if is_object else "{}"

@@ -34,13 +34,15 @@ class PydanticSkillArgValidator(PromptInjectingInterpretation):
             return fwd()
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        env = Scope(skill, bound.arguments, skill.__context__)
+        env = Scope.of_call(skill, bound)
         for parameter in constrained:
             bound.arguments[parameter.name] = _validated(parameter, bound.arguments[parameter.name], env)
         return fwd(skill, *bound.args, **bound.kwargs)
 
 
 def _is_constrained(annotation: Any) -> bool:
+    while isinstance(annotation, typing.TypeAliasType):  # `type Digit = Annotated[int, Le(9)]`
+        annotation = annotation.__value__
     return typing.get_origin(annotation) is typing.Annotated
 
 

@@ -1,0 +1,74 @@
+"""Tool calls as a model wrote them, in a form that every provider accepts back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from effectful_agents.messages import Message, ToolCall
+from effectful_agents.operations.loop import call_id
+from effectful_agents.types import History
+
+__all__ = ["normal_calls"]
+
+
+def normal_calls(calls: Sequence[Any], messages: Sequence[Message]) -> list[ToolCall]:
+    """The tool calls of a reply: each with an identifier of its own, a name, and JSON text of an object as arguments.
+
+    Args:
+        calls: The calls as the model, or its provider, wrote them: nothing about them is certain.
+        messages: The conversation that they join.
+
+    Returns:
+        The calls in their order. What a provider added to one stays in it.
+    """
+    # The history's own set, which grows with it: a copy would cost more with each turn.
+    before = messages.call_ids() if isinstance(messages, History) else History(messages).call_ids()
+    here: set[str] = set()
+    result: list[ToolCall] = []
+    for index, raw in enumerate(calls):
+        call: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+        inside = call.get("function")
+        function: Mapping[str, Any] = inside if isinstance(inside, Mapping) else {}
+        name = call.get("id")
+        if not isinstance(name, str) or not name or name in before or name in here:
+            name = call_id(len(messages), index)
+            while name in before or name in here:
+                name += "_"
+        here.add(name)
+        result.append(
+            {
+                **call,
+                "id": name,
+                "type": "function",
+                "function": {
+                    "name": str(function.get("name") or ""),
+                    "arguments": _arguments(function.get("arguments")),
+                },
+            }
+        )
+    return result
+
+
+def _arguments(raw: Any) -> str:
+    """Arguments as the text of a JSON object, which is all that some providers accept back.
+
+    What a model wrote instead is kept inside one, so that the model sees it again beside the error.
+    """
+    value = raw
+    for _ in range(2):  # doubly encoded arguments are JSON of the JSON
+        if isinstance(value, str):
+            if not value.strip():
+                value = {}
+                break
+            try:
+                value = json.loads(value)
+            except ValueError:
+                break
+    if value is None:
+        return "{}"
+    if isinstance(value, Mapping):
+        single = isinstance(raw, str) and raw.lstrip().startswith("{")
+        return raw if single else json.dumps(value, ensure_ascii=False)
+    return json.dumps({"malformed_arguments": raw}, ensure_ascii=False, default=str)

@@ -1,0 +1,229 @@
+"""The options of `harness`: what each does, and what is said of a value that it cannot have."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pydantic
+import pytest
+from annotated_types import Ge
+
+from effectful_agents import NotHandled, Skill, Tool, handler, harness
+from effectful_agents.errors import ConfigurationError, LimitExceeded, OptionError, ResultDecodingError
+from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
+from effectful_agents.testing import ScriptedModel, calls, says
+
+
+def make_skill() -> Skill:
+    @Tool.define
+    def weather(city: str) -> str:
+        """The weather in a city."""
+        return "sunny"
+
+    @Skill.define
+    def pick(least: Annotated[int, Ge(1)] = 1) -> int:
+        """Pick a number of at least {least}."""
+        raise NotHandled
+
+    pick.tool = weather  # a local that is used
+    return pick
+
+
+def ask(*replies: Any, arguments: tuple[Any, ...] = (), **options: Any) -> tuple[Any, list[Any]]:
+    """Call a skill under a harness with these options; the model stands outermost, so it gets all settings."""
+    with handler(ScriptedModel(*replies)) as model, handler(harness(**options)):
+        return make_skill()(*arguments), model.requests
+
+
+# What they do
+
+
+def test_every_option_has_a_default():
+    value, (request,) = ask(3)
+    assert value == 3
+    assert [tool["function"]["name"] for tool in request["tools"]] == ["weather"]
+    assert request["messages"][0]["content"].startswith("# Harness")
+
+
+def test_the_model_and_every_further_option_are_settings_of_the_request():
+    _, (request,) = ask(3, model="gpt-5-mini", temperature=0.5, seed=1, api_key="k", base_url="http://x", of_my_own=[1])
+    expected = {"model": "gpt-5-mini", "temperature": 0.5, "seed": 1, "api_key": "k", "base_url": "http://x"}
+    assert {**request, **expected, "of_my_own": [1]} == request
+
+
+def test_without_a_model_no_setting_names_one():
+    _, (request,) = ask(3)
+    assert "model" not in request
+
+
+def test_a_configurer_further_inside_wins():
+    with handler(ScriptedModel(3)) as model, handler(harness(model="outer", seed=1, temperature=0.0)):
+        with handler(LiteLLMConfigurer(model="inner", seed=2)):
+            make_skill()()
+    (request,) = model.requests
+    assert (request["model"], request["seed"], request["temperature"]) == ("inner", 2, 0.0)
+
+
+def test_num_retries_are_attempts_and_reach_the_transport():
+    value, requests = ask("a", "b", 3, num_retries=3)
+    assert value == 3
+    assert [request["num_retries"] for request in requests] == [3, 3, 3]
+    with pytest.raises(ResultDecodingError):
+        ask("a", "b", 3, num_retries=2)
+
+
+def test_no_retries_leave_the_first_failure_as_it_is():
+    with handler(ScriptedModel("a", 3)) as model, handler(harness(num_retries=0)), pytest.raises(ResultDecodingError):
+        make_skill()()
+    (request,) = model.requests
+    assert "num_retries" not in request
+    assert "\n## TenacityRetryer\n" not in request["messages"][0]["content"]
+
+
+def test_turns_limit_a_call():
+    replies = [calls("weather", city="Oslo")] * 2
+    assert ask(*replies, 3, turns=3)[0] == 3
+    with pytest.raises(LimitExceeded, match="`turns` of 2"):
+        ask(*replies, 3, turns=2)
+
+
+@pytest.mark.parametrize(("collection", "offered"), [("explicit", True), ("none", False)])
+def test_tool_collection_offers_the_tools_in_scope_or_none(collection, offered):
+    _, (request,) = ask(3, tool_collection=collection)
+    assert ("tools" in request) is offered
+    assert ("\n## LexicalToolExtractor\n" in request["messages"][0]["content"]) is offered
+
+
+def test_contracts_are_checked_unless_that_is_switched_off():
+    with pytest.raises(pydantic.ValidationError):
+        ask(3, arguments=(0,))
+    value, (request,) = ask(3, arguments=(0,), check_contracts=False)
+    assert value == 3
+    assert "at least 0" in request["messages"][1]["content"]
+    assert "\n## PydanticSkillArgValidator\n" not in request["messages"][0]["content"]
+
+
+def test_the_system_message_can_be_written_to_a_file(tmp_path):
+    for path in (tmp_path / "path.md", str(tmp_path / "text.md")):
+        _, (request,) = ask(3, dump_system_prompt=path)
+        with open(path, encoding="utf-8") as file:
+            assert file.read() == request["messages"][0]["content"]
+
+
+# The length of the system message
+
+
+def system_message(**options: Any) -> str:
+    with handler(harness(**options)), handler(ScriptedModel(3)) as model:
+        make_skill()()
+    return model.requests[0]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("options", "brief"),
+    [
+        ({}, False),
+        ({"model": "gpt-5-mini"}, False),
+        ({"model": "gpt-5-mini", "system_prompt": "brief"}, True),
+        ({"model": "local/smollm2"}, True),
+        ({"model": "local/model.gguf"}, True),
+        ({"model": "local/smollm2", "system_prompt": "full"}, False),
+        ({"system_prompt": "full"}, False),
+    ],
+)
+def test_the_system_message_is_brief_for_local_models_unless_it_is_said(options, brief):
+    assert ("# Harness" not in system_message(**options)) is brief
+
+
+@pytest.mark.parametrize("prompt", [None, "brief", "full"])
+def test_brief_and_full_go_with_the_same_tools_and_calling(prompt):
+    given = {"eval_provider": "none", "tool_calling": "json", "type_checker": "none", "tool_collection": "explicit"}
+    assert ask(calls("weather", city="Oslo"), 3, system_prompt=prompt, **given)[0] == 3
+    assert ask(calls("weather", city="Oslo"), 3, system_prompt=prompt)[0] == 3
+
+
+# What they cannot be
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "alternative"),
+    [
+        ("langfuse", True, "False"),
+        ("render", True, "False"),
+        ("persist_db", "agents.db", "Leave it out"),
+        ("eval_provider", "builtin", "'none'"),
+        ("eval_provider", "restricted", "'none'"),
+        ("type_checker", "mypy", "'none'"),
+        ("type_checker", "ty", "'none'"),
+        ("tool_collection", "auto", "'explicit'"),
+    ],
+)
+def test_what_this_version_does_not_have_is_said_with_the_way_round_it(name, value, alternative):
+    with pytest.raises(OptionError) as caught:
+        harness(**{name: value})
+    assert f"`{name}={value!r}`" in str(caught.value)
+    assert alternative in str(caught.value)
+
+
+@pytest.mark.parametrize("calling", ["auto", "code"])
+@pytest.mark.parametrize("without", [{}, {"eval_provider": "none"}, {"system_prompt": "brief"}, {"model": "local/x"}])
+def test_calling_tools_in_python_needs_something_that_runs_it(calling, without):
+    with pytest.raises(ValueError, match=f"`tool_calling='{calling}'`.*`eval_provider`.*`tool_calling='json'`"):
+        harness(tool_calling=calling, **without)
+
+
+@pytest.mark.parametrize("calling", ["auto", "code"])
+def test_with_it_the_missing_part_is_named(calling):
+    with pytest.raises(OptionError, match="eval_provider='restricted'"):
+        harness(tool_calling=calling, eval_provider="restricted")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "choices"),
+    [
+        ("eval_provider", "python", ["'builtin'", "'restricted'", "'none'"]),
+        ("type_checker", "pyright", ["'mypy'", "'ty'", "'none'"]),
+        ("tool_calling", "xml", ["'auto'", "'code'", "'json'"]),
+        ("tool_collection", "all", ["'none'", "'explicit'", "'auto'"]),
+        ("system_prompt", "short", ["'full'", "'brief'"]),
+    ],
+)
+def test_an_unknown_choice_is_told_with_the_choices(name, value, choices):
+    with pytest.raises(OptionError) as caught:
+        harness(**{name: value})
+    assert f"`{name}` is {value!r}" in str(caught.value)
+    assert all(choice in str(caught.value) for choice in choices)
+
+
+@pytest.mark.parametrize(("name", "value"), [("num_retries", -1), ("turns", 0), ("turns", -3)])
+def test_numbers_out_of_their_range_are_told(name, value):
+    with pytest.raises(OptionError, match=f"`{name}` is {value}"):
+        harness(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("num_retries", "3"), ("num_retries", None), ("num_retries", 1.5), ("turns", "50"), ("turns", None)],
+)
+def test_what_is_no_number_is_told(name, value):
+    with pytest.raises(OptionError, match=f"`{name}`"):
+        harness(**{name: value})
+
+
+def test_an_error_of_an_option_is_one_of_configuration():
+    with pytest.raises(ConfigurationError):
+        harness(langfuse=True)
+
+
+def test_options_are_given_by_name():
+    with pytest.raises(TypeError):
+        harness("gpt-5-mini")
+
+
+def test_a_local_model_does_not_take_a_setting_that_it_does_not_know():
+    with pytest.raises(ConfigurationError, match="`temprature`"):
+        harness(model="local/smollm2", temprature=0)
+
+
+def test_a_brief_answer_is_read_as_any_other():
+    assert ask(says('{"value": 4}'), system_prompt="brief")[0] == 4

@@ -1,0 +1,131 @@
+"""The standard stack: its handlers, their order, and what the model is told of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from effectful_agents import NotHandled, Skill, handler, harness
+from effectful_agents.testing import ScriptedModel
+
+STACK = [
+    "AgentLoop",
+    "LexicalToolExtractor",
+    "LiteLLMConfigurer",
+    "LocalModel",
+    "FrameworkDocumenter",
+    "HistoryBuilder",
+    "SystemPromptDumper",
+    "PydanticSkillArgValidator",
+    "TenacityRetryer",
+]
+
+
+def names(**options: Any) -> list[str]:
+    return [type(layer).__name__ for layer in harness(**options).layers]
+
+
+def system_message(**options: Any) -> str:
+    @Skill.define
+    def pick(least: int) -> int:
+        """Pick a number of at least {least}."""
+        raise NotHandled
+
+    with handler(harness(**options)), handler(ScriptedModel(3)) as model:
+        pick(1)
+    return model.requests[0]["messages"][0]["content"]
+
+
+def headings(text: str, level: int) -> list[str]:
+    outside_of_code = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^{'#' * level} (.*)$", outside_of_code, flags=re.MULTILINE)
+
+
+def test_the_handlers_stand_in_this_order(tmp_path):
+    assert names(dump_system_prompt=tmp_path / "prompt.md") == STACK
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        ({}, {"SystemPromptDumper"}),
+        ({"num_retries": 0}, {"SystemPromptDumper", "TenacityRetryer"}),
+        ({"check_contracts": False}, {"SystemPromptDumper", "PydanticSkillArgValidator"}),
+        ({"tool_collection": "none"}, {"SystemPromptDumper", "LexicalToolExtractor"}),
+        ({"system_prompt": "brief"}, {"SystemPromptDumper", "FrameworkDocumenter"}),
+        ({"model": "local/smollm2"}, {"SystemPromptDumper", "FrameworkDocumenter"}),
+    ],
+)
+def test_what_is_switched_off_is_not_installed(options, missing):
+    assert names(**options) == [name for name in STACK if name not in missing]
+
+
+def test_the_full_message_has_the_harness_and_the_task():
+    text = system_message(system_prompt="full")
+    harness_half, task = headings(text, 1)
+    assert harness_half == "Harness"
+    assert task == "pick(least: int) -> int"
+
+
+def test_the_framework_comes_first_then_the_handlers_from_the_inside_out():
+    assert headings(system_message(), 2)[:6] == [
+        "The effectful-agents framework",
+        "TenacityRetryer",
+        "PydanticSkillArgValidator",
+        "FrameworkDocumenter",
+        "LexicalToolExtractor",
+        "AgentLoop",
+    ]
+
+
+def test_the_task_goes_from_what_is_constant_to_what_changes():
+    sections = headings(system_message(), 2)[6:]
+    assert [section.partition(" ")[0] for section in sections] == ["Module", "Skill", "Imported", "Lexical"]
+
+
+def test_the_specification_keeps_the_fields_of_the_docstring():
+    assert "Pick a number of at least {least}." in system_message()
+
+
+def test_the_brief_message_names_the_function_and_no_handler():
+    text = system_message(system_prompt="brief")
+    assert "`pick(least: int) -> int`" in text
+    assert not any(name in text for name in STACK)
+    assert len(text) < 400
+
+
+def test_the_brief_message_has_no_empty_heading():
+    assert "#" not in system_message(system_prompt="brief")
+
+
+def test_the_brief_message_of_an_agent_has_its_docstring():
+    class Bot:
+        """A bot that counts sheep."""
+
+        @Skill.define
+        def ask(self) -> str:
+            """Ask."""
+            raise NotHandled
+
+    with handler(harness(system_prompt="brief")), handler(ScriptedModel("ok")) as model:
+        Bot().ask()
+    text = model.requests[0]["messages"][0]["content"]
+    assert text.endswith("A bot that counts sheep.")
+    assert "`ask() -> str`" in text
+    assert "Bot" not in text.replace("A bot that", "")
+
+
+def test_a_parameter_that_no_model_could_give_does_not_hinder_the_full_message():
+    class Engine:
+        pass
+
+    @Skill.define
+    def start(engine: Engine, times: int = 1) -> str:
+        """Start it {times} times."""
+        raise NotHandled
+
+    with handler(harness(system_prompt="full")), handler(ScriptedModel("ok")) as model:
+        assert start(Engine()) == "ok"
+    assert "start(engine: Engine, times: int = 1) -> str" in model.requests[0]["messages"][0]["content"]

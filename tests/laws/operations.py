@@ -1,0 +1,81 @@
+"""Every operation of the package, with arguments to perform it with."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+from effectful.ops.types import Operation
+
+import effectful_agents.operations
+from effectful_agents import NotHandled, Skill, Tool
+from effectful_agents.messages import StreamStart
+from effectful_agents.operations.history import agents_called, append_message, conversation, get_history
+from effectful_agents.operations.loop import (
+    DecodedToolCall,
+    call_agent,
+    call_assistant,
+    call_id,
+    call_system,
+    call_tool,
+    call_user,
+    completion,
+    count_tokens,
+)
+from effectful_agents.operations.prompt import section
+from effectful_agents.operations.steps import emit
+from effectful_agents.operations.world import fresh_id, now, random, sleep
+
+USER: Any = {"role": "user", "content": "?"}
+
+
+@Tool.define
+def measure(text: str) -> int:
+    """Measure a text."""
+    return len(text)
+
+
+@Skill.define
+def ask(question: str) -> str:
+    """{question}"""
+    raise NotHandled
+
+
+CALL: Any = DecodedToolCall(measure, inspect.signature(measure).bind("abc"), "c1", "measure")
+
+PERFORM: dict[Operation, Callable[[], Any]] = {
+    call_agent: lambda: ask("?"),
+    call_system: lambda: call_system(section("Harness"), section("Task", "Do it.")),
+    call_user: lambda: call_user(section("ask", "?")),
+    call_assistant: lambda: call_assistant([USER], str, {}, frozenset()),
+    call_tool: lambda: call_tool(CALL),
+    completion: lambda: completion(messages=[USER], seed=1),
+    count_tokens: lambda: count_tokens([USER]),
+    call_id: lambda: call_id(1, 2),
+    get_history: lambda: get_history(),
+    append_message: lambda: append_message(USER),
+    agents_called: lambda: agents_called(),
+    conversation: lambda: conversation(ask),
+    emit: lambda: emit(StreamStart()),
+    now: lambda: now(),
+    sleep: lambda: sleep(0),
+    fresh_id: lambda: fresh_id(),
+    random: lambda: random(),
+}
+
+
+def operations_of_the_package() -> set[Operation]:
+    """Every public operation in `effectful_agents.operations`."""
+    package = effectful_agents.operations
+    modules = [
+        importlib.import_module(f"{package.__name__}.{one.name}") for one in pkgutil.iter_modules(package.__path__)
+    ]
+    return {
+        getattr(module, name)
+        for module in modules
+        for name in getattr(module, "__all__", ())
+        if isinstance(getattr(module, name), Operation)
+    }

@@ -1,0 +1,164 @@
+"""Every handler of the package: how a sample of it is made, and how each goes together with each other.
+
+A new handler gets a sample here and, where it does not commute with another, an entry with the reason. What has no
+entry claims to commute. `uv run python -m tests.laws.table` then writes the page of the documentation anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import io
+import pkgutil
+import types
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import tenacity
+from rich.console import Console
+
+import effectful_agents.handlers
+import effectful_agents.testing
+from effectful_agents import ObjectInterpretation
+from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
+from effectful_agents.handlers.legibility import FrameworkDocumenter, LexicalToolExtractor
+from effectful_agents.handlers.loop import AgentLoop
+from effectful_agents.handlers.observability import SystemPromptDumper
+from effectful_agents.handlers.observability.progress import ProgressDisplay
+from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
+from effectful_agents.handlers.provision.local import LocalModel
+from effectful_agents.handlers.validation import PydanticSkillArgValidator
+from effectful_agents.testing import ScriptedModel
+
+ABSENT = "local/absent.gguf"
+"""A local model that there is not: who is asked for it says so at once."""
+
+
+@dataclasses.dataclass
+class Surroundings:
+    """What samples write to, and what a program's model replies."""
+
+    folder: Path
+    replies: tuple[Any, ...] = ()
+    terminal: io.StringIO = dataclasses.field(default_factory=io.StringIO)
+
+    @property
+    def dump(self) -> Path:
+        return self.folder / "prompt.md"
+
+
+type Make = Callable[[Surroundings], ObjectInterpretation[Any, Any]]
+
+SAMPLES: Mapping[type, Make] = {
+    # In the order in which they stand in a stack, outermost first.
+    ScriptedModel: lambda around: ScriptedModel(*around.replies),
+    AgentLoop: lambda around: AgentLoop(turns=5),
+    LexicalToolExtractor: lambda around: LexicalToolExtractor(),
+    LiteLLMConfigurer: lambda around: LiteLLMConfigurer("scripted", temperature=0),
+    LocalModel: lambda around: LocalModel(None),
+    ProgressDisplay: lambda around: ProgressDisplay(Console(file=around.terminal, force_terminal=True)),
+    FrameworkDocumenter: lambda around: FrameworkDocumenter(),
+    HistoryBuilder: lambda around: HistoryBuilder(),
+    SystemPromptDumper: lambda around: SystemPromptDumper(around.dump),
+    PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
+    TenacityRetryer: lambda around: TenacityRetryer(stop=tenacity.stop_after_attempt(3)),
+}
+
+NEEDED = (ScriptedModel, AgentLoop, LexicalToolExtractor, HistoryBuilder, TenacityRetryer)
+"""Without these no call comes to an end; whatever else is tried is tried among them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sections:
+    """Two orders differ in nothing but the order of sections in the system message: the inner one's comes first."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Ordered:
+    """One has to stand outside of the other.
+
+    Attributes:
+        outer: The one.
+        inner: The other.
+        reason: What is different the other way round.
+        samples: Samples that show it, where the usual ones do not.
+    """
+
+    outer: type
+    inner: type
+    reason: str
+    samples: Mapping[type, Make] = dataclasses.field(default_factory=dict)
+
+
+_TERMINAL = "the loop forwards nothing, so what stands outside of it and handles the same operations is never asked"
+_ANSWERS = "it answers without forwarding, so what handles `completion` outside of it is never asked"
+
+ORDERED: tuple[Ordered, ...] = (
+    *(
+        Ordered(AgentLoop, inner, _TERMINAL)
+        for inner in (
+            *(LexicalToolExtractor, FrameworkDocumenter, HistoryBuilder, SystemPromptDumper),
+            *(PydanticSkillArgValidator, TenacityRetryer),
+        )
+    ),
+    *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, LocalModel, ProgressDisplay)),
+    Ordered(
+        LiteLLMConfigurer,
+        LocalModel,
+        "of two models the inner one's is asked; and LiteLLM is asked only where nothing outside handles `completion`",
+        {LocalModel: lambda around: LocalModel(ABSENT)},
+    ),
+    Ordered(
+        LiteLLMConfigurer,
+        ProgressDisplay,
+        "LiteLLM is asked only where nothing outside handles `completion`; the display does, and asks nobody",
+    ),
+    Ordered(LocalModel, ProgressDisplay, "the display shows the requests that are answered outside of it"),
+    Ordered(
+        HistoryBuilder,
+        TenacityRetryer,
+        "the history records each attempt, and the next one reads what was wrong with it",
+    ),
+)
+
+WITH_SECTIONS = (FrameworkDocumenter, LexicalToolExtractor, PydanticSkillArgValidator, TenacityRetryer)
+
+EXCLUSIVE: Mapping[type, str] = {
+    HistoryBuilder: "each of the two records every message of a call",
+}
+"""Those of which a stack can have only one, with what goes wrong with two of them."""
+
+type Verdict = Sections | Ordered | None
+
+
+def verdict(one: type, other: type) -> Verdict:
+    """What is claimed of two handlers; None says that they commute."""
+    for entry in ORDERED:
+        if {entry.outer, entry.inner} == {one, other}:
+            return entry
+    return Sections() if one in WITH_SECTIONS and other in WITH_SECTIONS else None
+
+
+def pairs() -> Iterator[tuple[type, type]]:
+    """Every two handlers, the one that usually stands outside first."""
+    order = list(SAMPLES)
+    return ((one, other) for place, one in enumerate(order) for other in order[place + 1 :])
+
+
+def handlers_of_the_package() -> set[type]:
+    """Every public handler class below `effectful_agents.handlers` and `effectful_agents.testing`."""
+    return {
+        value
+        for package in (effectful_agents.handlers, effectful_agents.testing)
+        for module in _modules(package)
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, ObjectInterpretation) and not name.startswith("_")
+        if value.__module__ == module.__name__
+    }
+
+
+def _modules(package: types.ModuleType) -> Iterator[types.ModuleType]:
+    yield package
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(found.name)

@@ -1,0 +1,377 @@
+"""The programs of llm_examples run: with a scripted model, and (marked `local_model`) on the one inside the process."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from effectful_agents import fwd, handler, harness
+from effectful_agents.errors import ContextLengthError
+from effectful_agents.harness.launcher import main
+from effectful_agents.operations.loop import completion
+from effectful_agents.testing import ScriptedModel, batch, calls, says
+
+EXAMPLES = Path(__file__).parent.parent / "llm_examples"
+NAMES = ["chatbot", "extract", "joke", "limerick", "primes", "vacation"]
+
+
+def path(name: str) -> str:
+    return str(EXAMPLES / f"{name}.py")
+
+
+def says_value(value: Any) -> Any:
+    """A reply whose answer is a value that is no object."""
+    return says(json.dumps({"value": value}))
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
+    """A function that runs an example with replies; it gives what was printed, and the requests."""
+
+    def example(name: str, *replies: Any, words: tuple[str, ...] = ()) -> tuple[str, list[Any]]:
+        monkeypatch.setattr(sys, "argv", [path(name), *words])
+        with harness(system_prompt="brief"), handler(ScriptedModel(*replies)) as model:
+            runpy.run_path(path(name), run_name="__main__")
+        assert model.remaining == 0
+        return capsys.readouterr().out, model.requests
+
+    yield example
+    assert capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def launch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """A function that runs an example by the launcher; it gives the exit code, and what was printed on both streams."""
+    for place, name in ((sys, "argv"), (sys, "path")):
+        monkeypatch.setattr(place, name, list(getattr(place, name)))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+
+    def example(name: str, *replies: Any, words: tuple[str, ...] = ()) -> tuple[int, str, str]:
+        with handler(ScriptedModel(*replies)):
+            code = main([path(name), "--model", "scripted", *words])
+        return (code, *capsys.readouterr())
+
+    return example
+
+
+def user_text(request: Any) -> str:
+    """The last user message of a request."""
+    return next(message["content"] for message in reversed(request["messages"]) if message["role"] == "user")
+
+
+# All of them
+
+
+def test_every_example_has_a_test():
+    assert sorted(file.stem for file in EXAMPLES.glob("*.py")) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_is_short_and_says_how_it_is_run(name):
+    source = Path(path(name)).read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= 80
+    assert f"python -m effectful_agents.harness llm_examples/{name}.py" in (ast.get_docstring(ast.parse(source)) or "")
+
+
+# With a scripted model
+
+
+@pytest.mark.parametrize(("words", "theme"), [((), "a cat in a hat"), (("rain",), "rain")])
+def test_limerick(words, theme, run):
+    out, (request,) = run("limerick", "There was\nan old man", words=words)
+    assert out == "There was\nan old man\n"
+    assert user_text(request).endswith(f"Write a limerick on the theme of {theme}.")
+    assert "response_format" not in request
+    assert "tools" not in request
+
+
+@pytest.mark.parametrize(("words", "theme"), [((), "lizards"), (("rain",), "rain")])
+def test_joke(words, theme, run):
+    joke = {"whos_there": "Liz", "punchline": "Liz hard to say."}
+    out, (request,) = run("joke", says(json.dumps(joke)), words=words)
+    assert out == "Knock, knock.\nWho's there?\nLiz.\nLiz who?\nLiz hard to say.\n"
+    assert user_text(request).endswith(f"Write a knock-knock joke on the theme of {theme}.")
+    properties = request["response_format"]["json_schema"]["schema"]["properties"]
+    assert list(properties) == ["whos_there", "punchline"]
+    assert all(line["maxLength"] == 80 for line in properties.values())
+
+
+def test_joke_asks_again_for_lines_that_are_too_long(run):
+    replies = [says(json.dumps({"whos_there": "Liz", "punchline": text})) for text in ("x" * 81, "short")]
+    out, requests = run("joke", *replies)
+    assert out.endswith("\nshort\n")
+    assert "80" in user_text(requests[1])
+
+
+def test_primes(run):
+    out, requests = run("primes", says_value(63), says_value(70), says_value(61))
+    assert out == "61\n"
+    assert "two digits that has 6 as its first digit" in requests[0]["messages"][1]["content"]
+    schema = requests[0]["response_format"]["json_schema"]["schema"]["properties"]["value"]
+    assert (schema["minimum"], schema["maximum"]) == (60, 69)
+    assert "63 is not prime: 3 divides it" in user_text(requests[1])
+    assert "69" in user_text(requests[2])
+    # The same answer again would be of no use.
+    assert all(request["temperature"] > 0 for request in requests)
+
+
+def test_primes_that_are_not_found_in_twenty_attempts_are_told_kindly(launch):
+    code, out, err = launch("primes", *[says_value(63)] * 20)
+    assert code == 1
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith("The model found no prime in 20 attempts.")
+    assert "63 is not prime: 3 divides it" in line
+
+
+def test_primes_may_succeed_with_the_twentieth_attempt(run):
+    out, requests = run("primes", *[says_value(63)] * 19, says_value(67))
+    assert (out, len(requests)) == ("67\n", 20)
+
+
+def test_vacation(run):
+    weather = [calls("weather", city=city, id=city) for city in ("Chicago", "New York", "Barcelona")]
+    out, requests = run("vacation", calls("cities"), batch(*weather), says_value("Barcelona"))
+    assert out == "Barcelona\n"
+    assert [tool["function"]["name"] for tool in requests[0]["tools"]] == ["cities", "weather"]
+    results = [message["content"] for message in requests[-1]["messages"] if message["role"] == "tool"]
+    assert results == ['["Chicago","New York","Barcelona"]', "cold", "wet", "sunny"]
+
+
+def test_vacation_is_spent_in_one_of_the_cities(run):
+    replies = [calls("weather", city="Paris"), calls("weather", city="Barcelona"), says_value("Paris")]
+    out, requests = run("vacation", *replies, says_value("Barcelona"))
+    assert out == "Barcelona\n"
+    assert "Chicago" in requests[1]["messages"][-1]["content"]
+    assert "Chicago" in user_text(requests[3])
+
+
+def test_chatbot_remembers(run):
+    out, (first, second) = run("chatbot", "Fine, thank you.", "In France.")
+    lines = out.splitlines()
+    assert lines[1::2] == ["Fine, thank you.", "In France."]
+    assert lines[0] == "> Hi! How are you? I am in France."
+    assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "user"]
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+    assert "Robin" in user_text(first)
+    assert "I am in France" in user_text(first)
+    assert "where am I?" in user_text(second)
+    assert "A friendly companion" in first["messages"][0]["content"]
+
+
+# The main example
+
+SUMMARY = {"title": "On lions", "topics": ["lions", "hunting"], "summary": "Lions hunt together."}
+
+
+@pytest.fixture
+def extract(run, tmp_path):
+    """A function that has a text extracted; it gives what was printed, and the text that the model got."""
+
+    def from_text(text: str | bytes, summary: Any = None) -> tuple[str, str]:
+        file = tmp_path / "text.md"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        out, (request,) = run("extract", says(json.dumps(summary or SUMMARY)), words=(str(file),))
+        given = user_text(request).rpartition("\n\nThat was a text.")[0]
+        assert user_text(request).endswith("and a summary in one sentence.")
+        assert len(request["messages"][0]["content"]) < 1000
+        return out, given
+
+    return from_text
+
+
+def test_extract_prints_a_table(extract):
+    out, given = extract("All about lions.\n")
+    assert given == "All about lions."
+    rows = [re.split(r"\s*[│|]\s*", line.strip())[1:-1] for line in out.splitlines()[1:-1]]
+    assert rows == [["title", "On lions"], ["topics", "lions"], ["", "hunting"], ["summary", "Lions hunt together."]]
+
+
+def test_extract_bounds_the_answer(run, tmp_path):
+    (tmp_path / "text").write_text("All about lions.")
+    _, (request,) = run("extract", says(json.dumps(SUMMARY)), words=(str(tmp_path / "text"),))
+    properties = request["response_format"]["json_schema"]["schema"]["properties"]
+    assert properties["title"]["maxLength"] == 60
+    assert (properties["topics"]["maxItems"], properties["topics"]["items"]["maxLength"]) == (3, 24)
+    assert properties["summary"]["maxLength"] == 140
+
+
+def test_extract_reads_the_first_1500_characters_and_says_so(extract):
+    text = "".join(f"{number:05} " for number in range(400)).strip()
+    out, given = extract(text)
+    assert given == text[:1500].strip()
+    assert out.splitlines()[0] == "Reading the first 1,500 of 2,399 characters, without links and images."
+
+
+@pytest.mark.parametrize("length", [1, 1499, 1500])
+def test_extract_says_nothing_of_a_text_that_it_reads_whole(length, extract):
+    out, given = extract("x" * length)
+    assert given == "x" * length
+    assert "Reading" not in out
+
+
+def test_extract_counts_what_is_left_without_links_and_images(extract):
+    text = "".join(f"[word{number}](https://example.org/a/long/address/{number}) " for number in range(100))
+    out, given = extract(text)
+    assert "Reading" not in out
+    assert given.split() == [f"word{number}" for number in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "plain"),
+    [
+        ("See [the docs](https://x.org/a?b=c#d).", "See the docs."),
+        ("![A lion](lion.png)\nLions", "Lions"),
+        ("[![build](https://x.org/b.svg)](https://x.org) Lions", "Lions"),
+        ("Lions ![](a.png) and [cats]()", "Lions  and cats"),
+        ("a [list] of (things), [ ] todo", "a [list] of (things), [ ] todo"),
+        ("{not} a {field}, 100 % {{sure}}", "{not} a {field}, 100 % {{sure}}"),
+    ],
+)
+def test_extract_leaves_links_and_images_out(markdown, plain, extract):
+    assert extract(markdown)[1] == plain
+
+
+def test_extract_reads_bytes_that_are_no_text_as_well_as_it_can(extract):
+    assert "caf" in extract("café au lait".encode("latin-1"))[1]
+
+
+def test_extract_shows_an_answer_as_it_is(extract):
+    odd = {"title": "[bold]On[/] [/lions]", "topics": [":lion: x"], "summary": "[red]They hunt."}
+    out, _ = extract("All about lions.", odd)
+    assert all(text in out for text in ("[bold]On[/] [/lions]", ":lion: x", "[red]They hunt."))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "usage: extract.py FILE"),
+        (("a", "b"), "usage: extract.py FILE"),
+        (("absent.md",), "cannot read absent.md: No such file or directory"),
+        ((".",), "cannot read .: Is a directory"),
+    ],
+)
+def test_extract_tells_what_it_cannot_do(words, said, launch, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert launch("extract", words=words) == (1, "", said + "\n")
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n", "![](only-a-picture.png)"])
+def test_extract_asks_no_model_about_nothing(text, launch, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("empty.md").write_text(text)
+    assert launch("extract", words=("empty.md",)) == (1, "", "there is no text in empty.md\n")
+
+
+# On the model inside the process
+
+
+@pytest.fixture
+def run_locally(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """A function that runs an example on SmolLM2; it gives what was printed, the requests and the replies."""
+
+    def example(name: str, *words: str) -> tuple[str, list[Any], list[Any]]:
+        requests, replies = [], []
+
+        def watch(**request: Any) -> Any:
+            requests.append({**request, "messages": list(request["messages"])})
+            replies.append(fwd())
+            return replies[-1]
+
+        monkeypatch.setattr(sys, "argv", [path(name), *words])
+        with harness(model="local/smollm2"), handler({completion: watch}):
+            runpy.run_path(path(name), run_name="__main__")
+        shown = capsys.readouterr()
+        assert shown.err == ""
+        return shown.out, requests, replies
+
+    return example
+
+
+pytestmark_local = [pytest.mark.local_model, pytest.mark.slow]
+
+
+def locally(test: Any) -> Any:
+    for mark in pytestmark_local:
+        test = mark(test)
+    return test
+
+
+@locally
+def test_limerick_on_the_local_model(run_locally):
+    out, _, (reply,) = run_locally("limerick")
+    assert out.strip() == reply["choices"][0]["message"]["content"].strip() != ""
+
+
+@locally
+def test_joke_on_the_local_model(run_locally):
+    out, requests, replies = run_locally("joke")
+    first, second, whos_there, who, *punchline = out.splitlines()
+    assert (first, second) == ("Knock, knock.", "Who's there?")
+    assert who == whos_there.removesuffix(".") + " who?"
+    assert "".join(punchline)
+    joke = json.loads(replies[-1]["choices"][0]["message"]["content"])
+    assert all(1 <= len(line) <= 80 for line in joke.values())
+    assert "on the theme of lizards" in user_text(requests[0])
+
+
+@locally
+def test_primes_on_the_local_model(run_locally, capsys):
+    try:
+        out, _, _ = run_locally("primes")
+    except SystemExit as kindly:
+        assert str(kindly.code).startswith("The model found no prime in 20 attempts.")
+        assert re.search(r"6\d is not prime", str(kindly.code))
+    else:
+        assert int(out) in (61, 67)
+
+
+@locally
+def test_vacation_on_the_local_model(run_locally):
+    out, requests, replies = run_locally("vacation")
+    assert out.strip() in ("Chicago", "New York", "Barcelona")
+    assert any("tool_calls" in reply["choices"][0]["message"] for reply in replies)
+    assert requests[-1]["messages"][-1]["role"] == "tool"
+
+
+@locally
+def test_chatbot_on_the_local_model(run_locally):
+    out, (first, second), _ = run_locally("chatbot")
+    assert out.count("> ") >= 2
+    assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "user"]
+    assert second["messages"][:2] == first["messages"]
+
+
+@locally
+def test_extract_on_the_local_model(run_locally, tmp_path):
+    fable = tmp_path / "fable.md"
+    fable.write_text(
+        "# The Fox and the Grapes\n\nA hungry fox saw ripe grapes hanging from a vine on a tall tree. She jumped and "
+        "jumped, and could not reach them. At last she turned away and said: they are surely sour.\n" * 8
+    )
+    out, (request,), (reply,) = run_locally("extract", str(fable))
+    assert out.splitlines()[0].startswith("Reading the first 1,500 of ")
+    summary = json.loads(reply["choices"][0]["message"]["content"])
+    assert 2 <= len(summary["title"]) <= 60
+    assert 1 <= len(summary["topics"]) <= 3
+    assert all(2 <= len(topic) <= 24 for topic in summary["topics"])
+    assert len(summary["summary"]) <= 140
+    assert all(word in out for word in ("title", "topics", "summary"))
+    assert tokens(request["messages"][0]) < 400
+
+
+def tokens(message: Any) -> int:
+    """Tokens of one message, with those that the model's template puts around it."""
+    try:
+        with harness(model="local/smollm2"):
+            return completion(messages=[message], max_tokens=1)["usage"]["prompt_tokens"]
+    except ContextLengthError as error:
+        return error.prompt_tokens or 0
