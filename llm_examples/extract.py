@@ -51,7 +51,7 @@ def show(summary: Summary) -> None:
     table.add_row("title", summary.title)
     table.add_row("topics", "\n".join(summary.topics))
     table.add_row("summary", summary.summary)
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 if __name__ == "__main__":

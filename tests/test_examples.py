@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from effectful_agents import fwd, handler, harness
-from effectful_agents.errors import ContextLengthError
 from effectful_agents.harness.launcher import main
 from effectful_agents.operations.loop import completion
 from effectful_agents.testing import ScriptedModel, batch, calls, says
@@ -50,8 +49,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.fixture
 def launch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """A function that runs an example by the launcher; it gives the exit code, and what was printed on both streams."""
-    for place, name in ((sys, "argv"), (sys, "path")):
-        monkeypatch.setattr(place, name, list(getattr(place, name)))
+    monkeypatch.setattr(sys, "argv", sys.argv[:])
+    monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
     def example(name: str, *replies: Any, words: tuple[str, ...] = ()) -> tuple[int, str, str]:
@@ -207,7 +206,7 @@ def test_extract_bounds_the_answer(run, tmp_path):
 def test_extract_reads_the_first_1500_characters_and_says_so(extract):
     text = "".join(f"{number:05} " for number in range(400)).strip()
     out, given = extract(text)
-    assert given == text[:1500].strip()
+    assert given == text[:1500]
     assert out.splitlines()[0] == "Reading the first 1,500 of 2,399 characters, without links and images."
 
 
@@ -296,22 +295,15 @@ def run_locally(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     return example
 
 
-pytestmark_local = [pytest.mark.local_model, pytest.mark.slow]
-
-
-def locally(test: Any) -> Any:
-    for mark in pytestmark_local:
-        test = mark(test)
-    return test
-
-
-@locally
+@pytest.mark.slow
+@pytest.mark.local_model
 def test_limerick_on_the_local_model(run_locally):
     out, _, (reply,) = run_locally("limerick")
     assert out.strip() == reply["choices"][0]["message"]["content"].strip() != ""
 
 
-@locally
+@pytest.mark.slow
+@pytest.mark.local_model
 def test_joke_on_the_local_model(run_locally):
     out, requests, replies = run_locally("joke")
     first, second, whos_there, who, *punchline = out.splitlines()
@@ -323,18 +315,23 @@ def test_joke_on_the_local_model(run_locally):
     assert "on the theme of lizards" in user_text(requests[0])
 
 
-@locally
-def test_primes_on_the_local_model(run_locally, capsys):
+@pytest.mark.slow
+@pytest.mark.local_model
+def test_primes_on_the_local_model(run_locally):
+    # One answer in five is prime, so that even of twenty now and then none is.
+    ended: Any = None
     try:
         out, _, _ = run_locally("primes")
-    except SystemExit as kindly:
-        assert str(kindly.code).startswith("The model found no prime in 20 attempts.")
-        assert re.search(r"6\d is not prime", str(kindly.code))
-    else:
+    except SystemExit as error:
+        ended, out = error.code, ""
+    if ended is None:
         assert int(out) in (61, 67)
+    else:
+        assert re.match(r"The model found no prime in 20 attempts\..* 6\d is not prime", ended)
 
 
-@locally
+@pytest.mark.slow
+@pytest.mark.local_model
 def test_vacation_on_the_local_model(run_locally):
     out, requests, replies = run_locally("vacation")
     assert out.strip() in ("Chicago", "New York", "Barcelona")
@@ -342,7 +339,8 @@ def test_vacation_on_the_local_model(run_locally):
     assert requests[-1]["messages"][-1]["role"] == "tool"
 
 
-@locally
+@pytest.mark.slow
+@pytest.mark.local_model
 def test_chatbot_on_the_local_model(run_locally):
     out, (first, second), _ = run_locally("chatbot")
     assert out.count("> ") >= 2
@@ -350,7 +348,7 @@ def test_chatbot_on_the_local_model(run_locally):
     assert second["messages"][:2] == first["messages"]
 
 
-@locally
+@pytest.mark.local_model
 def test_extract_on_the_local_model(run_locally, tmp_path):
     fable = tmp_path / "fable.md"
     fable.write_text(
@@ -370,8 +368,5 @@ def test_extract_on_the_local_model(run_locally, tmp_path):
 
 def tokens(message: Any) -> int:
     """Tokens of one message, with those that the model's template puts around it."""
-    try:
-        with harness(model="local/smollm2"):
-            return completion(messages=[message], max_tokens=1)["usage"]["prompt_tokens"]
-    except ContextLengthError as error:
-        return error.prompt_tokens or 0
+    with harness(model="local/smollm2"):
+        return completion(messages=[message], max_tokens=1)["usage"]["prompt_tokens"]

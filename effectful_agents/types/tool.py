@@ -77,7 +77,7 @@ class Tool[**P, T](Operation[P, T]):
         super().__init__(default, name)
         self.description = description if description is not None else inspect.getdoc(default) or ""
         self.parameters = parameters
-        self.risk = Risk(risk)
+        self.risk = risk
         self.idempotent = idempotent or effect == "idempotent"
         self.effect = effect or ("idempotent" if idempotent else "once")
         self.concurrent = concurrent
@@ -100,7 +100,11 @@ class Tool[**P, T](Operation[P, T]):
             raise DefinitionError(
                 f"the {kind} `{name}` is idempotent=True and effect={self.effect!r} at once; leave one of them out."
             )
-        if self.timeout is not None and not self.timeout > 0:
+        if not isinstance(self.risk, Risk):
+            raise DefinitionError(
+                f"the {kind} `{name}` has risk={self.risk!r}; it is one of {', '.join(map(str, Risk))}."
+            )
+        if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
             raise DefinitionError(
                 f"the {kind} `{name}` has timeout={self.timeout!r}; it must be a number of seconds above 0."
             )
@@ -245,7 +249,7 @@ def _unannotated(default: Callable[..., Any]) -> list[str]:
 
 
 def _is_class_method(tool: Tool, cls: type) -> bool:
-    """Whether the tool is a method of that class with `@classmethod` outside, so that Python calls it with the class."""
+    """Whether the tool is a method of the class with `@classmethod` outside, so that Python calls it with the class."""
     return any(
         isinstance(attribute, classmethod) and attribute.__func__ is tool
         for base in cls.__mro__

@@ -206,6 +206,53 @@ def test_what_others_added_stays_when_they_rewrote_the_history():
     assert told(kept)[0] == "s"
 
 
+def turn(id: str) -> list[Any]:
+    return [asks(id), result(id)]
+
+
+def test_identifiers_stay_unique_when_others_used_the_same_meanwhile():
+    kept = [system(), user("one"), says("1")]
+    with transaction(kept) as buffer:
+        buffer.extend(turn("x"))
+        with transaction(kept) as other:
+            other.extend(turn("x"))
+    assert len(kept) == 7
+    assert faults(kept) == []
+
+
+def test_identifiers_stay_unique_when_a_rewritten_history_meets_what_others_added():
+    kept = [system(), user("one"), says("1")]
+    with transaction(kept) as buffer:
+        buffer.extend(turn("x"))
+        del buffer[1:3]
+        with transaction(kept) as other:
+            other.extend(turn("x"))
+    assert len(kept) == 5
+    assert faults(kept) == []
+
+
+def test_identifiers_stay_unique_when_others_left_the_history_as_long_as_it_was():
+    kept = [system(), user("one"), says("1")]
+    with transaction(kept) as buffer:
+        buffer.extend(turn("x"))
+        with transaction(kept) as other:
+            del other[1:3]
+            other.extend(turn("x"))
+    assert faults(kept) == []
+
+
+def test_one_system_message_is_left_when_two_change_it_at_once():
+    kept = [system("old"), user("one"), says("1")]
+    with transaction(kept) as buffer:
+        buffer[0] = system("mine")
+        append_message(user("two"))
+        with transaction(kept) as other:
+            other[0] = system("theirs")
+            append_message(user("meanwhile"))
+    assert {"two", "meanwhile"} <= set(told(kept))
+    assert faults(kept) == []
+
+
 def test_two_that_begin_at_once_write_one_system_message():
     kept: list[Any] = []
     with transaction(kept):

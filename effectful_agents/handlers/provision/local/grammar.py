@@ -1,34 +1,49 @@
 """What a reply may look like: an answer, a call of a tool, or either, as one JSON schema.
 
 A model whose chat template knows no tools is held to an envelope: `{"tool": name, "arguments": …}` is a call,
-`{"answer": …}` an answer. Calls that were answered already in this call of the skill are left out, because a small
-model repeats a call for ever.
+`{"answer": …}` an answer. What was said already in this call of the skill is left out, a tool call that was answered
+and an answer that was sent back: a small model repeats itself for ever.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.provision.local.schema import free_schema, narrowed
 from effectful_agents.messages import ResponseFormat, ToolChoice, ToolDefinition
 
-__all__ = ["Answered", "answer_schema", "envelope_schema", "with_separators"]
+__all__ = ["NOTHING", "Said", "SaidCall", "answer_schema", "envelope_schema", "with_separators"]
 
-_MOST_COMBINATIONS = 64
-"""Up to so many possible arguments of a tool are written down one by one when some of them are struck."""
+_MOST_VALUES = 64
+"""Up to so many possible values are written down one by one when some of them are struck."""
 
 _TEXT = {"type": "string"}
 
 
-class Answered(NamedTuple):
-    """A call that was answered: the tool's name, and its arguments as JSON values (None where they are no JSON)."""
+class SaidCall(NamedTuple):
+    """A tool call: its name, and its arguments as a JSON value."""
 
     name: str
     arguments: Any
+
+
+class Said(NamedTuple):
+    """What the model said before and need not say again.
+
+    Attributes:
+        calls: Tool calls that were answered.
+        answers: Answers that were sent back, as JSON values.
+    """
+
+    calls: Sequence[SaidCall] = ()
+    answers: Sequence[Any] = ()
+
+
+NOTHING = Said()
 
 
 def with_separators(schema: dict[str, Any]) -> dict[str, Any]:
@@ -41,17 +56,17 @@ def with_separators(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "x-guidance": style}
 
 
-def answer_schema(form: ResponseFormat | None) -> dict[str, Any] | None:
+def answer_schema(form: ResponseFormat | None, said: Said = NOTHING) -> dict[str, Any] | None:
     """The schema of an answer without tools around; None where it is free text."""
     schema = _wanted(form)
     if schema is None:
         return None
     body, definitions = narrowed(schema)
-    return _with_definitions(body, definitions)
+    return _with_definitions(_without(body, definitions, said.answers) or body, definitions)
 
 
 def envelope_schema(
-    tools: Sequence[ToolDefinition], choice: ToolChoice, form: ResponseFormat | None, answered: Iterable[Answered] = ()
+    tools: Sequence[ToolDefinition], choice: ToolChoice, form: ResponseFormat | None, said: Said = NOTHING
 ) -> dict[str, Any]:
     """The schema of a reply where tools are offered.
 
@@ -59,13 +74,12 @@ def envelope_schema(
         tools: The tools on offer.
         choice: What is allowed: any of them or the answer, only the answer, one of them, or a named one.
         form: The form of the answer.
-        answered: Calls that may not be made again. Where they leave nothing that the choice allows, they may.
+        said: What may not be said again. Where that leaves nothing that the choice allows, it may.
 
     Raises:
         ConfigurationError: The choice names a tool that is not offered, or asks for one where there is none.
     """
     allowed = _allowed(tools, choice)
-    done = list(answered)
     definitions: dict[str, Any] = {}
     calls = [
         _call(tool["function"]["name"], arguments)
@@ -73,13 +87,13 @@ def envelope_schema(
     ]
     left = [
         _call(tool["function"]["name"], arguments)
-        for tool, arguments in zip(allowed, _arguments(allowed, tools, definitions, done), strict=True)
+        for tool, arguments in zip(allowed, _arguments(allowed, tools, definitions, said.calls), strict=True)
         if arguments is not None
     ]
     if choice.mode in ("auto", "none"):
         body, others = narrowed(_wanted(form) or _TEXT, "answer_{}".format)
         definitions |= others
-        left.append(_closed({"answer": body}))
+        left.append(_closed({"answer": _without(body, others, said.answers) or body}))
     choices = left or calls
     return _with_definitions(choices[0] if len(choices) == 1 else {"anyOf": choices}, definitions)
 
@@ -109,16 +123,16 @@ def _arguments(
     allowed: Sequence[ToolDefinition],
     tools: Sequence[ToolDefinition],
     definitions: dict[str, Any],
-    answered: Sequence[Answered] = (),
+    said: Sequence[SaidCall] = (),
 ) -> list[dict[str, Any] | None]:
-    """The schemas of the tools' arguments without those answered; None where none is left. Fills `definitions`."""
+    """The schemas of the tools' arguments without those said before; None where none is left. Fills `definitions`."""
     schemas: list[dict[str, Any] | None] = []
     for tool in allowed:
         place = tools.index(tool)
         body, own = narrowed(tool["function"].get("parameters") or {"type": "object"}, f"tool_{place}_{{}}".format)
         definitions |= own
         name = tool["function"]["name"]
-        schemas.append(_without(body, own, [call.arguments for call in answered if call.name == name]))
+        schemas.append(_without(body, own, [call.arguments for call in said if call.name == name]))
     return schemas
 
 
@@ -134,18 +148,18 @@ def _with_definitions(schema: dict[str, Any], definitions: dict[str, Any]) -> di
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-# --- leaving out what was answered ------------------------------------------------------------------------------------
+# --- leaving out what was said before ------------------------------------------------------------------------------------
 
 
-def _without(schema: dict[str, Any], definitions: Mapping[str, Any], answered: Sequence[Any]) -> dict[str, Any] | None:
-    """The schema of arguments without those in `answered`; None where nothing is left.
+def _without(schema: dict[str, Any], definitions: Mapping[str, Any], said: Sequence[Any]) -> dict[str, Any] | None:
+    """The schema of an object without the values in `said`; None where nothing is left.
 
-    Arguments of which there are few are struck one by one. Others (a text, a number) cannot be taken out of a grammar:
-    there the tool goes once the same call was answered twice.
+    Where an object can have few values, they are struck one by one. Others (with a text, a number) cannot be taken out
+    of a grammar: there nothing is left once the same was said twice.
     """
-    if not answered:
+    if not said:
         return schema
-    done = [_key(one) for one in answered]
+    done = [_key(one) for one in said]
     possible = _possible(schema, definitions)
     if possible is None:
         return None if len(set(done)) < len(done) else schema
@@ -159,12 +173,12 @@ def _without(schema: dict[str, Any], definitions: Mapping[str, Any], answered: S
 
 
 def _possible(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """All arguments that a schema admits, where they are few and none of them is optional."""
+    """All objects that a schema admits, where they are few and no member is optional."""
     properties = schema.get("properties", {})
     possible: list[dict[str, Any]] = [{}]
     for name, value in properties.items():
         values = _values(value, definitions)
-        if values is None or len(possible) * len(values) > _MOST_COMBINATIONS or name not in schema.get("required", ()):
+        if values is None or len(possible) * len(values) > _MOST_VALUES or name not in schema.get("required", ()):
             return None
         possible = [{**one, name: value} for one, value in itertools.product(possible, values)]
     return possible if properties or not schema.get("additionalProperties") else None
@@ -178,7 +192,12 @@ def _values(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[A
         return [schema["const"]]
     if "enum" in schema:
         return schema["enum"]
-    return {"boolean": [False, True], "null": [None]}.get(schema.get("type", ""))
+    match schema:
+        case {"type": "boolean"}:
+            return [False, True]
+        case {"type": "integer", "minimum": low, "maximum": high} if high - low < _MOST_VALUES:
+            return list(range(low, high + 1, 1))
+    return None
 
 
 def _key(value: Any) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 from effectful_agents.errors import ConfigurationError, ProviderError
 from effectful_agents.handlers.provision.local.engine import PROVIDER, Engine, engine_for
-from effectful_agents.handlers.provision.local.grammar import answer_schema, envelope_schema, with_separators
-from effectful_agents.handlers.provision.local.prompt import answered_calls, asks_again, chat
+from effectful_agents.handlers.provision.local.grammar import NOTHING, answer_schema, envelope_schema, with_separators
+from effectful_agents.handlers.provision.local.prompt import asks_again, chat, said_before
 from effectful_agents.handlers.provision.local.reply import EnvelopeReply, PlainReply, Reply
 from effectful_agents.handlers.provision.local.weights import PREFIX, weights
 from effectful_agents.messages import (
@@ -55,8 +55,10 @@ class LocalModel(ObjectInterpretation[Any, Any]):
     with the one before is not read again. While the model loads, reads and writes, `emit` is performed.
 
     An answer with a JSON schema, and any reply where tools are offered, is held to its form by a grammar. Tools are
-    listed at the end of the system message. A call that was already answered since the user's question cannot be made
-    again, because small models repeat one for ever; where nothing else is left that `tool_choice` allows, it can.
+    listed at the end of the system message. Small models repeat themselves for ever, so a call that was already answered
+    since the user's question cannot be made again, nor an answer given that was sent back, as long as something else is
+    left that `tool_choice` allows. (Of arguments and answers with more than 64 possible values none can be left out; a
+    tool with such arguments is, after the same call was answered twice.)
 
     The same requests give the same replies: a request is sampled with `seed` plus the number of its messages, so that
     an attempt to mend a reply, which has more of them, draws anew. Where no temperature is given, free text is sampled
@@ -71,7 +73,7 @@ class LocalModel(ObjectInterpretation[Any, Any]):
         context: Tokens that prompt and reply may have together.
         threads: Threads to compute with; None takes one for each processor.
         seed: Where sampling begins; None draws another one for each request.
-        repeat: Whether a tool call may be made again with the same arguments.
+        repeat: Whether an answered tool call may be made again, and an answer given again that was sent back.
         **config: Sampling settings of llama.cpp (`temperature`, `top_p`, `repeat_penalty`, `dry_multiplier`,
             `max_tokens`, 512 if nothing is said, …) and fields of a request. What a request says itself wins.
 
@@ -126,12 +128,12 @@ class LocalModel(ObjectInterpretation[Any, Any]):
         """The request in llama.cpp's form, the schema of its reply, and what reads that."""
         messages: Sequence[Message] = settings["messages"]
         tools, form = settings.get("tools") or (), settings.get("response_format")
+        said = NOTHING if self.repeat else said_before(messages)
         if tools:
-            done = () if self.repeat else answered_calls(messages)
-            schema = envelope_schema(tools, ToolChoice.from_wire(settings.get("tool_choice")), form, done)
+            schema = envelope_schema(tools, ToolChoice.from_wire(settings.get("tool_choice")), form, said)
             reply: Reply = EnvelopeReply(text_answer=answer_schema(form) is None)
         else:
-            schema = answer_schema(form)
+            schema = answer_schema(form, said)
             reply = PlainReply()
         body = {
             "max_tokens": _MAX_TOKENS,

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from effectful_agents.errors import ConfigurationError, ResultDecodingError
-from effectful_agents.handlers.provision.local.grammar import Answered
+from effectful_agents.handlers.provision.local.grammar import Said, SaidCall
 from effectful_agents.messages import Message, ToolCall, ToolDefinition
 
-__all__ = ["answered_calls", "asks_again", "chat"]
+__all__ = ["asks_again", "chat", "said_before"]
 
 
 def chat(messages: Sequence[Message], tools: Sequence[ToolDefinition] = ()) -> list[dict[str, str]]:
@@ -70,13 +70,7 @@ def _reply(message: Mapping[str, Any], calls: Sequence[ToolCall], enveloped: boo
 
 def _is_object(text: str) -> bool:
     # The answer to a JSON schema is an object, and stood in the envelope as it is; free text stood there as a string.
-    if not text.startswith("{"):
-        return False
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
+    return text.startswith("{") and isinstance(_value(text), dict)
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -159,22 +153,30 @@ def asks_again(message: Message) -> bool:
     return message["role"] == "user" and _text(message).startswith(_AGAIN)
 
 
-def answered_calls(messages: Sequence[Message]) -> list[Answered]:
-    """The tool calls that were answered since the user's last question."""
-    results = set()
-    calls: list[ToolCall] = []
+def said_before(messages: Sequence[Message]) -> Said:
+    """The tool calls that were answered, and the answers that were sent back, since the user's last question."""
+    calls: list[SaidCall] = []
+    answers: list[Any] = []
+    results: set[str] = set()
+    sent_back = False
     for message in reversed(messages):
-        if message["role"] == "user" and not asks_again(message):
-            break
-        if message["role"] == "tool":
-            results.add(message["tool_call_id"])
-        elif message["role"] == "assistant":
-            calls += reversed(message.get("tool_calls") or [])
-    return [_answered(call["function"]) for call in reversed(calls) if call["id"] in results]
+        match message["role"]:
+            case "user":
+                if not (sent_back := asks_again(message)):
+                    break
+            case "tool":
+                results.add(message["tool_call_id"])
+            case "assistant" if message.get("tool_calls"):
+                functions = [call["function"] for call in message["tool_calls"] if call["id"] in results]
+                calls += [SaidCall(one["name"], _value(one["arguments"])) for one in functions]
+            case "assistant" if sent_back:
+                answers.append(_value(_text(message)))
+    return Said(calls, answers)
 
 
-def _answered(function: Mapping[str, Any]) -> Answered:
+def _value(text: str) -> Any:
+    """The JSON value that a text stands for; one that stands for none is kept as the text."""
     try:
-        return Answered(function["name"], json.loads(function["arguments"]))
+        return json.loads(text)
     except ValueError:
-        return Answered(function["name"], None)
+        return text
