@@ -12,9 +12,6 @@ class Risk(enum.IntEnum):
     True
     """
 
-    def __str__(self) -> str:
-        return f"Risk.{self.name}"
-
     READ = 0
     """It changes nothing."""
     SOFT_WRITE = 1

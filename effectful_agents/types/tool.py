@@ -77,7 +77,7 @@ class Tool[**P, T](Operation[P, T]):
         super().__init__(default, name)
         self.description = description if description is not None else inspect.getdoc(default) or ""
         self.parameters = parameters
-        self.risk = risk
+        self.risk = _risk(risk, self.__name__)
         self.idempotent = idempotent or effect == "idempotent"
         self.effect = effect or ("idempotent" if idempotent else "once")
         self.concurrent = concurrent
@@ -99,10 +99,6 @@ class Tool[**P, T](Operation[P, T]):
         if self.idempotent and self.effect != "idempotent":
             raise DefinitionError(
                 f"the {kind} `{name}` is idempotent=True and effect={self.effect!r} at once; leave one of them out."
-            )
-        if not isinstance(self.risk, Risk):
-            raise DefinitionError(
-                f"the {kind} `{name}` has risk={self.risk!r}; it is one of {', '.join(map(str, Risk))}."
             )
         if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
             raise DefinitionError(
@@ -246,6 +242,14 @@ def _unannotated(default: Callable[..., Any]) -> list[str]:
     if inspect.signature(default).return_annotation is inspect.Signature.empty:
         missing.append("return")
     return missing
+
+
+def _risk(value: Any, tool: str) -> Risk:
+    try:
+        return Risk(value)
+    except ValueError as error:
+        names = ", ".join(f"Risk.{one.name}" for one in Risk)
+        raise DefinitionError(f"the tool `{tool}` has risk={value!r}; it is one of {names}.") from error
 
 
 def _is_class_method(tool: Tool, cls: type) -> bool:

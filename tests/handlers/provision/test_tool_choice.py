@@ -76,7 +76,7 @@ def test_every_call_of_a_reply_that_called_what_it_may_not_is_answered(choice: A
     feedback = [one.to_feedback_message() for one in (error, *error.others)]
     assert [one["tool_call_id"] for one in feedback] == [one["id"] for one in made] == ["call_3_0", "call_3_1"]
     assert all(text in str(one["content"]) for text, one in zip(named, feedback, strict=True))
-    assert [one["function"]["arguments"] for one in made] == ['{"x": 1}', "{}"]
+    assert [one["function"]["arguments"] for one in made] == ['{"x": 1}', '{"malformed_arguments": "{broken"}']
 
 
 def test_a_call_keeps_the_identifier_and_the_reasoning_that_it_came_with():
