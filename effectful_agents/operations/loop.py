@@ -89,7 +89,8 @@ type ToolResult[T] = tuple[ToolMessage, T | ToolCallExecutionError, bool]
 call_agent = Skill.__apply__
 """A skill is called: `call_agent(skill, *args, **kwargs)` gives its value.
 
-A call that raises leaves no trace in any history. Installing a handler here is how to wrap whole calls.
+A call that raises leaves no trace in any history. Installing a handler here is how to wrap whole calls. One that looks
+at the value and may refuse it goes outside of `HistoryBuilder`, which keeps the messages as soon as the call returns.
 """
 
 

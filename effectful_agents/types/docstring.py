@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import string
 from collections.abc import Callable, Iterator
 
@@ -64,6 +63,10 @@ def validate_prompt(skill: str, template: str, resolves: Callable[[str], bool]) 
 
 def _refuse_fields_in_examples(skill: str, template: str) -> None:
     """The whole docstring is formatted, its examples too: what they show must not change with the arguments."""
+    if ">>>" not in template:
+        return
+    import doctest  # noqa: PLC0415 - it loads the debugger and the test framework
+
     try:
         examples = doctest.DocTestParser().get_examples(template)
     except ValueError as error:

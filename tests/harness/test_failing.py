@@ -241,6 +241,13 @@ def test_a_broken_file_of_a_model(fail, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.local_model
+def test_a_prompt_that_is_too_long_for_the_model(fail):
+    done = fail(ASK, "--model", "local/smollm2", "--set", "context=256", "--system-prompt", "full", model=True)
+    assert done.returncode == 1
+    assert "256" in one_line(done)
+
+
 def test_llama_cpp_is_not_installed(fail, tmp_path):
     done = fail("import sys; sys.modules['xllamacpp'] = None\n" + ASK, "--model", "local/smollm2", model=True)
     assert done.returncode == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import functools
 import os
 import signal
@@ -245,3 +246,39 @@ def test_a_script_is_found_from_where_one_stands(script, launch, tmp_path):
     name = script("print('ran')", "folder/script.py")
     relative = os.path.relpath(tmp_path / name, tmp_path / "folder")
     assert launch(relative, *MODEL, cwd=Path(tmp_path / "folder")).stdout == "ran\n"
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_on_a_terminal_it_is_shown_what_the_model_does_and_nothing_stays(script, tmp_path):
+    import pty
+
+    name = script(
+        """
+        @Skill.define
+        def is_even(number: int) -> bool:
+            '''Is {number} even?'''
+            raise NotHandled
+
+        print(type(is_even(4)).__name__)
+        """,
+        model=True,
+    )
+    command = [sys.executable, "-m", "effectful_agents.harness", name]
+    ours, its = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=its) as process:
+        os.close(its)
+        shown = b""
+        with contextlib.suppress(OSError):  # Linux's way to say that the other end is closed
+            while piece := os.read(ours, 4096):
+                shown += piece
+        os.close(ours)
+        assert process.stdout is not None
+        assert process.stdout.read() == b"bool\n"
+    assert process.returncode == 0
+    note, display = shown.decode().split("\r\n", 1)
+    assert "local/smollm2" in note
+    assert any(word in display for word in ("loading the model", "reading", "writing"))
+    assert display.endswith("\x1b[1A\x1b[2K")

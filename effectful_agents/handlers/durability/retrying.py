@@ -67,11 +67,11 @@ class TenacityRetryer(PromptInjectingInterpretation):
         env: Mapping[str, Any],
         tools: Set[Tool] = frozenset(),
     ) -> AssistantResult[Any]:
-        history = get_history()
-        if _taken_on.get() is history:
+        history, outer = get_history(), _taken_on.get()
+        if outer is history:
             return fwd()
         start = len(history)
-        token = _taken_on.set(history)
+        _taken_on.set(history)
         try:
             # Nearly every turn succeeds at once: tenacity, which takes longer than the rest of the turn, is for others.
             return fwd()
@@ -85,7 +85,7 @@ class TenacityRetryer(PromptInjectingInterpretation):
             del history[start:]
             raise
         finally:
-            _taken_on.reset(token)
+            _taken_on.set(outer)
 
     def _ask_again(
         self, failure: Exception, history: MutableSequence[Message], start: int, arguments: tuple[Any, ...]
@@ -106,9 +106,10 @@ class TenacityRetryer(PromptInjectingInterpretation):
 
     @implements(call_tool)
     def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:
-        if _taken_on.get() is tool_call:
+        outer = _taken_on.get()
+        if outer is tool_call:
             return fwd()
-        token = _taken_on.set(tool_call)
+        _taken_on.set(tool_call)
         try:
             return fwd()
         except ToolCallExecutionError as error:
@@ -116,4 +117,4 @@ class TenacityRetryer(PromptInjectingInterpretation):
                 return error.to_feedback_message(), error, False
             raise
         finally:
-            _taken_on.reset(token)
+            _taken_on.set(outer)

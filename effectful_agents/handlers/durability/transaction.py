@@ -52,17 +52,17 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
 def _write_back(prefix: MutableSequence[Message], seed: list[Message], buffer: History) -> None:
     head = buffer[:1] if _begins_with_system(buffer) and not (seed and buffer[0] is seed[0]) else []
     body = buffer[len(head) :]
+    known = set(map(id, seed))
+    # What somebody else added meanwhile stays; it may have the same identifiers, and a system message of its own.
+    others = [message for message in prefix if id(message) not in known]
     if len(body) >= len(seed) and all(map(operator.is_, seed, body)):
-        # Two first calls of one agent at the same time write a system message each; the first one stays.
         if head and not _begins_with_system(prefix):
             prefix.insert(0, head[0])
         added = body[len(seed) :]
-        if len(prefix) != len(head) + len(seed):  # somebody else added to it, and may have given the same identifiers
-            added = with_free_ids(added, History(prefix).call_ids())
-        prefix.extend(added)
+        prefix.extend(with_free_ids(added, History(prefix).call_ids()) if others else added)
     else:
-        known = set(map(id, seed))
-        prefix[:] = [*buffer, *(message for message in prefix if id(message) not in known)]
+        theirs = [message for message in others if message["role"] != "system"]
+        prefix[:] = [*buffer, *with_free_ids(theirs, buffer.call_ids())]
 
 
 def _begins_with_system(messages: Sequence[Message]) -> bool:

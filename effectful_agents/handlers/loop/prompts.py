@@ -15,7 +15,7 @@ from typing import Any
 from effectful_agents.encoding import format_as_content_blocks, tool_codec
 from effectful_agents.errors import EncodingError
 from effectful_agents.operations.prompt import PromptSection, section
-from effectful_agents.types import Scope, Skill, Tool
+from effectful_agents.types import LexicalContext, Scope, Skill, Tool
 from effectful_agents.types.walk import tools_of
 
 __all__ = ["brief_task", "full_task", "signature_text", "user_section"]
@@ -38,11 +38,12 @@ def brief_task(skill: Skill) -> PromptSection:
 
 def full_task(skill: Skill, scope: Scope) -> PromptSection:
     """The task with all that the code around it says, what changes least first."""
+    modules, bindings = _names(scope.context)
     parts = (
         _module_section(skill),
         _specification_section(skill),
-        _table_section("Imported modules", ("Name", "Module"), _modules(scope.context)),
-        _table_section("Lexical scope", ("Name", "Type"), _bindings(scope.context)),
+        _table_section("Imported modules", ("Name", "Module"), modules),
+        _table_section("Lexical scope", ("Name", "Type"), bindings),
     )
     return section(signature_text(skill), *(part for part in parts if part is not None))
 
@@ -149,20 +150,17 @@ def _arguments(skill: Skill) -> str:
     return f"Arguments:\n```json\n{json.dumps(properties, indent=2, ensure_ascii=False)}\n```" if properties else ""
 
 
-def _modules(context: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [
-        (name, value.__name__)
-        for name, value in context.items()
-        if isinstance(value, types.ModuleType) and not name.startswith("_")
-    ]
-
-
-def _bindings(context: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [
-        (name, type(value).__name__)
-        for name, value in context.items()
-        if not isinstance(value, types.ModuleType) and not (name.startswith("__") and name.endswith("__"))
-    ]
+def _names(context: LexicalContext) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The modules of a scope with their names, and the other names with their types; never a value."""
+    modules: list[tuple[str, str]] = []
+    bindings: list[tuple[str, str]] = []
+    for name, value in context.items():
+        if isinstance(value, types.ModuleType):
+            if name[0] != "_":
+                modules.append((name, value.__name__))
+        elif name[:2] != "__" or name[-2:] != "__":
+            bindings.append((name, type(value).__name__))
+    return modules, bindings
 
 
 def _table_section(title: str, heads: tuple[str, str], rows: list[tuple[str, str]]) -> PromptSection | None:

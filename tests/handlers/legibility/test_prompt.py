@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
 from effectful_agents.handlers.legibility import FrameworkDocumenter
+from effectful_agents.handlers.loop.prompts import signature_text
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import call_system
 from effectful_agents.operations.prompt import section
@@ -186,6 +188,7 @@ def test_no_value_of_a_local_is_shown():
 
 PROGRAM = '''
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal
@@ -201,7 +204,7 @@ class Colour(Enum):
 class Box:
     """A box."""
     size: Annotated[int, Ge(1)]
-    names: frozenset[str] = frozenset({"a", "b", "c"})
+    names: frozenset[str] = frozenset({"a", "b", "c", "d", "e"})
     colour: Colour = Colour.RED
 
 MARKER, SETS = object(), {"x", "y", "z"}
@@ -214,6 +217,11 @@ class Packer(Agent):
     @Skill.define
     def pack(self, box: Box, marker: object = MARKER, *, kind: Literal["a", "b"] | None = None) -> list[Box]:
         """Pack {box}, at most {self.limit}."""
+        raise NotHandled
+
+    @Skill.define
+    def sort(self, tags: frozenset[str] = frozenset({"a", "b", "c", "d", "e"}), by: Callable = len) -> set[str]:
+        """Sort {tags}."""
         raise NotHandled
 
     @Tool.define
@@ -259,6 +267,24 @@ def test_the_requests_are_the_same_bytes_in_every_process_and_folder(requests_of
     assert one == other
     assert not re.search(r"0x[0-9a-f]{6,}", one)
     assert "/here" not in one
+
+
+def test_a_signature_is_written_as_a_programmer_writes_it():
+    @Skill.define
+    def pick(
+        site: Literal["example.org", "a.b.c"], path: pathlib.Path, by: dict[str, list[Local]] | None = None
+    ) -> list[tuple[Local, ...]]:
+        """Pick one of {site}."""
+        raise NotHandled
+
+    class Local:
+        """A class of this function."""
+
+    expected = (
+        "pick(site: Literal['example.org', 'a.b.c'], path: Path, by: dict[str, list[Local]] | None = None)"
+        " -> list[tuple[Local, ...]]"
+    )
+    assert signature_text(pick) == expected
 
 
 def test_the_system_message_stays_as_it_is_in_the_course_of_a_conversation():

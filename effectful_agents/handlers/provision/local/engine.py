@@ -8,6 +8,8 @@ on at once; it leaves a flag, which the thread sees when llama.cpp next reports:
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import dataclasses
 import os
 import queue
@@ -30,6 +32,8 @@ __all__ = ["PROVIDER", "Engine", "engine_for"]
 
 PROVIDER = "llama.cpp"
 
+_LAST_WAIT = 10.0
+"""Seconds that the end of the program waits for llama.cpp to stop."""
 _BATCH = 256
 """Tokens of the prompt that are read between two reports."""
 _CACHE = 512
@@ -64,8 +68,10 @@ class Engine:
         self._context = context
         self._threads = threads
         self._server: Any = None
-        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name=f"llama.cpp {path.stem}", daemon=True).start()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, name=f"llama.cpp {path.stem}", daemon=True)
+        self._thread.start()
 
     @property
     def address(self) -> str | None:
@@ -89,6 +95,8 @@ class Engine:
             RequestTimeoutError: The time is over.
             ProviderError: llama.cpp refused the request, or failed.
         """
+        if self._closed.is_set():
+            raise ProviderError("the interpreter is about to end", provider=PROVIDER, retryable=False)
         job = _Job(_encodable(request), _encodable(schema))
         end = None if timeout is None else time.monotonic() + timeout
         self._jobs.put(job)
@@ -102,12 +110,22 @@ class Engine:
         finally:
             job.cancelled.set()
 
+    def close(self) -> None:
+        """Stop what is being done, and wait for that. Nothing can be asked afterwards."""
+        self._closed.set()
+        self._jobs.put(None)
+        self._thread.join(_LAST_WAIT)
+
+    def abandon(self) -> None:
+        """Let this process forget the engine of another, from which it was forked."""
+        # Never freed: the model's destructor would wait for threads that stayed in the other process.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._server))
+
     # Everything below runs in the engine's own thread.
 
     def _work(self) -> None:
-        while True:
-            job = self._jobs.get()
-            if not job.cancelled.is_set():
+        while (job := self._jobs.get()) is not None:
+            if not self._is_off(job):
                 try:
                     self._carry_out(job)
                 except BaseException as error:
@@ -115,11 +133,16 @@ class Engine:
                 else:
                     job.pieces.put(None)
             del job  # the prompt and the reply need not stay while nobody asks
+        # Here, and not where the interpreter takes everything apart: whoever still waits for a reply refers to it.
+        self._server = None
+
+    def _is_off(self, job: _Job) -> bool:
+        return job.cancelled.is_set() or self._closed.is_set()
 
     def _carry_out(self, job: _Job) -> None:
         def report(piece: dict[str, Any]) -> bool:
             job.pieces.put(piece)
-            return job.cancelled.is_set()
+            return self._is_off(job)
 
         if self._server is None:
             self._server = _load(self._path, self._context, self._threads)
@@ -132,18 +155,37 @@ class Engine:
             raise ProviderError(f"llama.cpp refused the request: {error}", status=400, provider=PROVIDER) from error
 
 
-_engines: dict[tuple[int, Path, int, int], Engine] = {}
+_engines: dict[tuple[Path, int, int], Engine] = {}
 _engines_lock = threading.Lock()
 
 
 def engine_for(path: Path, context: int, threads: int) -> Engine:
     """The engine of a model with these settings: one in a process, whoever asks."""
-    # A forked child has the memory of the model, but not the threads that run it.
-    key = (os.getpid(), path.resolve(), context, threads)
+    key = (path.resolve(), context, threads)
     with _engines_lock:
         if key not in _engines:
             _engines[key] = Engine(path, context, threads)
         return _engines[key]
+
+
+@atexit.register
+def _close_engines() -> None:
+    # A thread that is inside llama.cpp when the interpreter goes away takes the process down with a crash.
+    for engine in _engines.values():
+        engine.close()
+
+
+def _abandon_engines() -> None:
+    # A forked child has the memory of a model, but not the threads that run it; and the lock may be held for ever.
+    global _engines_lock
+    _engines_lock = threading.Lock()
+    for engine in _engines.values():
+        engine.abandon()
+    _engines.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_abandon_engines)
 
 
 def _next(job: _Job, end: float | None, timeout: float | None) -> dict[str, Any] | BaseException | None:

@@ -129,7 +129,7 @@ def _arguments(
     schemas: list[dict[str, Any] | None] = []
     for tool in allowed:
         place = tools.index(tool)
-        body, own = narrowed(tool["function"].get("parameters") or {"type": "object"}, f"tool_{place}_{{}}".format)
+        body, own = narrowed(tool["function"].get("parameters") or _closed({}), f"tool_{place}_{{}}".format)
         definitions |= own
         name = tool["function"]["name"]
         schemas.append(_without(body, own, [call.arguments for call in said if call.name == name]))
@@ -148,7 +148,7 @@ def _with_definitions(schema: dict[str, Any], definitions: dict[str, Any]) -> di
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-# --- leaving out what was said before ------------------------------------------------------------------------------------
+# --- leaving out what was said before ---------------------------------------------------------------------------------
 
 
 def _without(schema: dict[str, Any], definitions: Mapping[str, Any], said: Sequence[Any]) -> dict[str, Any] | None:
@@ -174,14 +174,15 @@ def _without(schema: dict[str, Any], definitions: Mapping[str, Any], said: Seque
 
 def _possible(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """All objects that a schema admits, where they are few and no member is optional."""
-    properties = schema.get("properties", {})
+    if schema.get("type") != "object" or schema["additionalProperties"]:
+        return None
     possible: list[dict[str, Any]] = [{}]
-    for name, value in properties.items():
+    for name, value in schema["properties"].items():
         values = _values(value, definitions)
         if values is None or len(possible) * len(values) > _MOST_VALUES or name not in schema.get("required", ()):
             return None
         possible = [{**one, name: value} for one, value in itertools.product(possible, values)]
-    return possible if properties or not schema.get("additionalProperties") else None
+    return possible
 
 
 def _values(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[Any] | None:
@@ -196,7 +197,7 @@ def _values(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[A
         case {"type": "boolean"}:
             return [False, True]
         case {"type": "integer", "minimum": low, "maximum": high} if high - low < _MOST_VALUES:
-            return list(range(low, high + 1, 1))
+            return [value for value in range(low, high + 1) if value % schema.get("multipleOf", 1) == 0]
     return None
 
 

@@ -55,14 +55,15 @@ class LocalModel(ObjectInterpretation[Any, Any]):
     with the one before is not read again. While the model loads, reads and writes, `emit` is performed.
 
     An answer with a JSON schema, and any reply where tools are offered, is held to its form by a grammar. Tools are
-    listed at the end of the system message. Small models repeat themselves for ever, so a call that was already answered
-    since the user's question cannot be made again, nor an answer given that was sent back, as long as something else is
-    left that `tool_choice` allows. (Of arguments and answers with more than 64 possible values none can be left out; a
-    tool with such arguments is, after the same call was answered twice.)
+    listed at the end of the system message. Small models repeat themselves for ever, so a call that was already
+    answered since the user's question cannot be made again, nor an answer given that was sent back, as long as
+    something else is left that `tool_choice` allows. (Of arguments and answers with more than 64 possible values none
+    can be left out; a tool with such arguments is, after the same call was answered twice.)
 
     The same requests give the same replies: a request is sampled with `seed` plus the number of its messages, so that
-    an attempt to mend a reply, which has more of them, draws anew. Where no temperature is given, free text is sampled
-    (0.7, `repeat_penalty` 1.1), what a grammar holds is not (0), and an attempt to mend it is again (0.7).
+    an attempt to mend a reply, which has more of them, draws anew. Where nothing is said about it, free text has the
+    temperature 0.7 and the `repeat_penalty` 1.1; what a grammar holds has the temperature 0, in an attempt to mend it
+    0.7; and answers have a `dry_multiplier` of 0.8, or they end in a loop.
 
     Needs `pip install "effectful-agents[local]"`. Install it outermost of what handles `completion`; handlers inside it
     fill in settings.
@@ -86,8 +87,10 @@ class LocalModel(ObjectInterpretation[Any, Any]):
         ProviderError: From `completion`: llama.cpp failed.
 
     >>> from effectful_agents.runtime import handler
-    >>> with handler(LocalModel()):  # doctest: +SKIP
-    ...     completion(messages=[{"role": "user", "content": "Name a colour."}], max_tokens=8)
+    >>> with handler(LocalModel()):
+    ...     reply = completion(messages=[{"role": "user", "content": "Name a colour."}], max_tokens=4)
+    >>> reply["model"], reply["choices"][0]["finish_reason"]
+    ('local/smollm2', 'length')
     """
 
     def __init__(
@@ -137,7 +140,7 @@ class LocalModel(ObjectInterpretation[Any, Any]):
             reply = PlainReply()
         body = {
             "max_tokens": _MAX_TOKENS,
-            **_sampling(free=schema is None, again=asks_again(messages[-1])),
+            **_sampling(free=schema is None, calls=bool(tools), again=asks_again(messages[-1])),
             **{key: value for key, value in settings.items() if key not in _NOT_SENT},
             **settings.get("provider_options", {}),
             "messages": chat(messages, tools),
@@ -156,11 +159,12 @@ def _processors() -> int:
     return getattr(os, "process_cpu_count", os.cpu_count)() or 1
 
 
-def _sampling(*, free: bool, again: bool) -> dict[str, Any]:
+def _sampling(*, free: bool, calls: bool, again: bool) -> dict[str, Any]:
     """How to sample where nobody says it: see the class."""
     if free:
         return {"temperature": 0.7, "repeat_penalty": 1.1}
-    return {"temperature": 0.7 if again else 0.0}
+    # Tool calls do resemble each other, and must not be punished for it.
+    return {"temperature": 0.7 if again else 0.0, "dry_multiplier": 0.0 if calls else 0.8}
 
 
 def _reply(

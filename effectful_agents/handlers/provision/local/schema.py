@@ -121,6 +121,8 @@ class _Writer:
         others = schema.get("additionalProperties", "properties" not in schema)
         if "properties" in schema:
             written["properties"] = {key: self.write(value) for key, value in schema["properties"].items()}
+        elif not others:
+            written["properties"] = {}
         elif keys := self._enumerated(schema.get("propertyNames")):
             return written | {"properties": dict.fromkeys(keys, self.write(others)), "additionalProperties": False}
         # Where nothing is said, JSON schema allows members that nobody has named; a model would invent some.
