@@ -6,10 +6,11 @@ import functools
 import inspect
 import json
 import re
+import reprlib
 import sys
 import types
 import weakref
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from effectful_agents.encoding import format_as_content_blocks, tool_codec
@@ -20,6 +21,8 @@ from effectful_agents.types.walk import tools_of
 
 __all__ = ["brief_task", "full_task", "signature_text", "user_section"]
 
+# A text in quotes, which stays, or modules in front of a name.
+_QUALIFIED = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|\b(?:[A-Za-z_]\w*\.)+(?:<locals>\.)?(?=[A-Za-z_])""")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
@@ -83,21 +86,46 @@ def _write_signature(skill: Skill) -> str:
     signature = skill.__signature__
     plain = signature.replace(
         parameters=[
-            parameter.replace(annotation=_Verbatim(parameter.annotation)) for parameter in signature.parameters.values()
+            parameter.replace(annotation=_annotation(parameter.annotation), default=_default(parameter.default))
+            for parameter in signature.parameters.values()
         ],
-        return_annotation=_Verbatim(signature.return_annotation),
+        return_annotation=_annotation(signature.return_annotation),
     )
     return skill.__name__ + _ADDRESS.sub("0x…", str(plain))
 
 
 class _Verbatim:
-    """An annotation that `inspect` writes as `type_name` says, without the module in front of it."""
+    """Something that `inspect` writes into a signature as the text that it is given."""
 
-    def __init__(self, annotation: Any) -> None:
-        self.text = "Any" if annotation is inspect.Parameter.empty else type_name(annotation)
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def __repr__(self) -> str:
         return self.text
+
+
+def _annotation(annotation: Any) -> _Verbatim:
+    return _Verbatim("Any" if annotation is inspect.Parameter.empty else type_name(annotation))
+
+
+def _default(value: Any) -> Any:
+    return value if value is inspect.Parameter.empty else _Verbatim(_SORTED.repr(value))
+
+
+# Unlike `repr` it writes sets in a fixed order.
+_SORTED = reprlib.Repr(
+    maxlevel=20,
+    maxdict=1000,
+    maxlist=1000,
+    maxtuple=1000,
+    maxset=1000,
+    maxfrozenset=1000,
+    maxdeque=1000,
+    maxarray=1000,
+    maxlong=1000,
+    maxstring=10000,
+    maxother=10000,
+)
 
 
 def type_name(annotation: Any) -> str:
@@ -107,23 +135,21 @@ def type_name(annotation: Any) -> str:
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
         return annotation.__qualname__.rpartition("<locals>.")[2]
     text = inspect.formatannotation(annotation)
-    return re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?:<locals>\.)?(?=[A-Za-z_])", "", text)
+    return _QUALIFIED.sub(lambda found: found[1] or "", text)
 
 
 def _module_section(skill: Skill) -> PromptSection | None:
-    return _module_source(skill.__module__)
+    module = sys.modules.get(skill.__module__)
+    return None if module is None else _module_source(module)
 
 
 @functools.lru_cache(maxsize=64)  # a source is read once; a process has few modules with skills
-def _module_source(name: str) -> PromptSection | None:
-    module = sys.modules.get(name)
-    if module is None:
-        return None
+def _module_source(module: types.ModuleType) -> PromptSection | None:
     try:
         text = f"```python\n{inspect.getsource(module).strip()}\n```"
     except (OSError, TypeError):
         text = inspect.getdoc(module) or ""
-    return section(f"Module {name}", text) if text else None
+    return section(f"Module {module.__name__}", text) if text else None
 
 
 def _specification_section(skill: Skill) -> PromptSection:
