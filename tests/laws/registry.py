@@ -102,19 +102,7 @@ ORDERED: tuple[Ordered, ...] = (
             *(PydanticSkillArgValidator, TenacityRetryer),
         )
     ),
-    *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, LocalModel, ProgressDisplay)),
-    Ordered(
-        LiteLLMConfigurer,
-        LocalModel,
-        "of two models the inner one's is asked; and LiteLLM is asked only where nothing outside handles `completion`",
-        {LocalModel: lambda around: LocalModel(ABSENT)},
-    ),
-    Ordered(
-        LiteLLMConfigurer,
-        ProgressDisplay,
-        "LiteLLM is asked only where nothing outside handles `completion`; the display does, and asks nobody",
-    ),
-    Ordered(LocalModel, ProgressDisplay, "the display shows the requests that are answered outside of it"),
+    *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, ProgressDisplay)),
     Ordered(
         HistoryBuilder,
         TenacityRetryer,

@@ -22,6 +22,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.durability import transaction
 from effectful_agents.handlers.loop import AgentLoop
+from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.operations.loop import completion
 from effectful_agents.runtime import Layers, Operation, interpretation
 from effectful_agents.testing import ScriptedModel
@@ -50,7 +51,7 @@ def stack_with(cls: type, around: Surroundings) -> list[Any]:
     return [SAMPLES[one](around) for one in classes]
 
 
-FORWARDING_NOTHING = (ScriptedModel, AgentLoop)
+FORWARDING_NOTHING = (ScriptedModel, AgentLoop, LiteLLMConfigurer)
 """These answer some of their operations all alone."""
 
 

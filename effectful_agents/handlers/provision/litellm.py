@@ -23,9 +23,9 @@ from effectful_agents.handlers.provision.litellm_errors import translated
 from effectful_agents.handlers.provision.litellm_replies import response
 from effectful_agents.handlers.provision.tool_choice import enforce
 from effectful_agents.messages import Response, ToolChoice
-from effectful_agents.operations.loop import completion
+from effectful_agents.operations.loop import completion, send_request
 from effectful_agents.operations.world import random, sleep
-from effectful_agents.runtime import ObjectInterpretation, can_forward, fwd, implements
+from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 
 __all__ = ["LiteLLMConfigurer"]
 
@@ -37,10 +37,10 @@ _LONGEST_PAUSE = 60.0
 class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
     """Say which model answers and with which settings, and ask it through LiteLLM.
 
-    Handles `completion`. Its settings are put under those that a request has already, so of two configurers the inner
-    one wins, and handlers between them see the request with the inner one's settings. Then it forwards; a configurer
-    with nothing outside it to forward to asks the model itself. Where tools are offered it holds the reply to the
-    request's `tool_choice`, whoever gave it.
+    Intercepts `completion`: its settings are put under those that a request has already, so of two configurers the
+    inner one wins, and handlers between them see the request with the inner one's settings. Where tools are offered it
+    holds the reply to the request's `tool_choice`, whoever gave it. Handles `send_request`, for every model but local
+    ones, which it forwards.
 
     A failure that may pass is tried again `num_retries` times (2 if nothing is said), after the pause that the provider
     asks for, or else after half a second, one, two and so on. LiteLLM's own repetition is not used: it multiplies with
@@ -76,10 +76,16 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
         merged: dict[str, Any] = {**self.config, **request}
         if "provider_options" in self.config and "provider_options" in request:
             merged["provider_options"] = {**self.config["provider_options"], **request["provider_options"]}
-        reply = fwd(**merged) if can_forward() else _send(merged)
+        reply = fwd(**merged)
         if merged.get("tools") and "tool_choice" in merged:
             enforce(ToolChoice.from_wire(merged["tool_choice"]), reply, merged["messages"])
         return reply
+
+    @implements(send_request)
+    def send_request(self, **request: Any) -> Response:
+        if str(request.get("model") or "").startswith("local/"):
+            return fwd()
+        return _send(request)
 
 
 # --- sending ----------------------------------------------------------------------------------------------------------
@@ -89,8 +95,6 @@ def _send(request: dict[str, Any]) -> Response:
     model = request.get("model")
     if not model:
         raise ConfigurationError("no model is given: pass `model=` to `harness(…)` or to `LiteLLMConfigurer(…)`")
-    if model.startswith("local/"):
-        raise ConfigurationError(f"the model `{model}` runs on this machine: install `LocalModel()` outermost")
     if request.get("stream"):
         raise ConfigurationError("`stream=True` is not supported with LiteLLM: replies come whole; leave it out")
     retries = request.pop("num_retries", None)

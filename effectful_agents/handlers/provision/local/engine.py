@@ -69,7 +69,7 @@ class Engine:
         self._threads = threads
         self._server: Any = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._closed = threading.Event()
+        self._end = ""  # why nothing can be asked any more
         self._thread = threading.Thread(target=self._work, name=f"llama.cpp {path.stem}", daemon=True)
         self._thread.start()
 
@@ -89,14 +89,14 @@ class Engine:
             timeout: Seconds that all of it may take, waiting for its turn and loading included.
 
         Raises:
-            ConfigurationError: The file holds no model that llama.cpp can load.
+            ConfigurationError: The file holds no model that llama.cpp can load, or the process was forked since then.
             MissingDependencyError: `xllamacpp` is not installed.
             ContextLengthError: The prompt is too long.
             RequestTimeoutError: The time is over.
             ProviderError: llama.cpp refused the request, or failed.
         """
-        if self._closed.is_set():
-            raise ProviderError("the interpreter is about to end", provider=PROVIDER, retryable=False)
+        if self._end:
+            raise ConfigurationError(self._end)
         job = _Job(_encodable(request), _encodable(schema))
         end = None if timeout is None else time.monotonic() + timeout
         self._jobs.put(job)
@@ -112,13 +112,14 @@ class Engine:
 
     def close(self) -> None:
         """Stop what is being done, and wait for that. Nothing can be asked afterwards."""
-        self._closed.set()
+        self._end = "the program is ending: no model can be asked any more"
         self._jobs.put(None)
         self._thread.join(_LAST_WAIT)
 
     def abandon(self) -> None:
-        """Let this process forget the engine of another, from which it was forked."""
-        # Never freed: the model's destructor would wait for threads that stayed in the other process.
+        """Make the best of it in a forked process: llama.cpp's threads stayed in the other, and it works no more."""
+        self._end = "this process was forked from one that uses a local model; start it with `spawn` or `forkserver`"
+        # Never freed: the destructor would wait for those threads.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._server))
 
     # Everything below runs in the engine's own thread.
@@ -137,7 +138,7 @@ class Engine:
         self._server = None
 
     def _is_off(self, job: _Job) -> bool:
-        return job.cancelled.is_set() or self._closed.is_set()
+        return job.cancelled.is_set() or bool(self._end)
 
     def _carry_out(self, job: _Job) -> None:
         def report(piece: dict[str, Any]) -> bool:
@@ -176,12 +177,8 @@ def _close_engines() -> None:
 
 
 def _abandon_engines() -> None:
-    # A forked child has the memory of a model, but not the threads that run it; and the lock may be held for ever.
-    global _engines_lock
-    _engines_lock = threading.Lock()
     for engine in _engines.values():
         engine.abandon()
-    _engines.clear()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork

