@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from annotated_types import Len, MaxLen
+from annotated_types import Len
 from rich.console import Console
 from rich.table import Table
 
@@ -27,7 +27,7 @@ class Summary:
 
     title: Annotated[str, Len(2, 60)]
     topics: Annotated[list[Topic], Len(1, 3)]
-    summary: Annotated[str, MaxLen(140)]
+    summary: Annotated[str, Len(40, 140)]
 
 
 @Skill.define

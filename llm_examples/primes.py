@@ -1,6 +1,6 @@
 """Primes: the return type is a contract, and an answer that breaks it is sent back with the reason.
 
-    python -m effectful_agents.harness llm_examples/primes.py
+python -m effectful_agents.harness llm_examples/primes.py
 """
 
 import sys
@@ -13,7 +13,6 @@ from pydantic import AfterValidator
 from effectful_agents import NotHandled, Skill, handler
 from effectful_agents.errors import ResultDecodingError
 from effectful_agents.handlers.durability import TenacityRetryer
-from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 
 ATTEMPTS = 20
 
@@ -37,11 +36,8 @@ def prime(first_digit: int) -> Prime:
 
 
 if __name__ == "__main__":
-    # At temperature 0 a model would give the same answer again.
-    settings = handler(LiteLLMConfigurer(temperature=1.0))
-    attempts = handler(TenacityRetryer(stop=tenacity.stop_after_attempt(ATTEMPTS)))
     try:
-        with settings, attempts:
+        with handler(TenacityRetryer(stop=tenacity.stop_after_attempt(ATTEMPTS))):
             print(prime(6))
     except ResultDecodingError as error:
         sys.exit(f"The model found no prime in {ATTEMPTS} attempts. The last one: {error.original_error}")

@@ -42,7 +42,7 @@ def harness(
 
     Args:
         model: The model that answers: `local/smollm2`, `local/PATH.gguf`, or any name that LiteLLM knows. None leaves
-            it to a handler further inside, such as `effectful_agents.testing.ScriptedModel`.
+            it to another handler, such as `effectful_agents.testing.ScriptedModel`.
         num_retries: Attempts for a reply that cannot be decoded and, independently, repetitions of a request that
             failed on its way. 0 leaves both out.
         langfuse: Record calls with Langfuse.

@@ -158,8 +158,8 @@ def call_tool[T](tool_call: DecodedToolCall[T]) -> ToolResult[T]:
     """Carry out one tool call.
 
     Returns:
-        The result for the model, the value, and whether the value is the answer of the whole call: False here; a
-        handler that offers a finalizing tool says so for its own.
+        The result for the model, the value, and whether the value is the answer of the whole call. That is False here,
+        and True where a handler that offers a finalizing tool says so for its own.
 
     Raises:
         ToolCallExecutionError: The tool raised. A handler may catch it and return it in the place of the value.
@@ -193,8 +193,8 @@ def send_request(**request: Unpack[Request]) -> Response:
     """
     raise MissingHandlerError(
         "completion",
-        "Say which model answers: `handler(harness(model=…))`, `handler(LiteLLMConfigurer(model=…))`, "
-        "`handler(LocalModel())`, or in a test `handler(ScriptedModel(…))`.",
+        "No model is given: say which one answers, with `handler(harness(model=…))`, "
+        "`handler(LiteLLMConfigurer(model=…))`, `handler(LocalModel())`, or in a test `handler(ScriptedModel(…))`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Sections of a prompt, and the base class of handlers that describe themselves to the model."""
+"""Sections of a prompt."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
 
     Intercepts `completion`: its settings are put under those that a request has already, so of two configurers the
     inner one wins, and handlers between them see the request with the inner one's settings. Where tools are offered it
-    holds the reply to the request's `tool_choice`, whoever gave it. Handles `send_request`, for every model but local
-    ones, which it forwards.
+    holds the reply to the request's `tool_choice`, whoever gave it. Handles `send_request`, and forwards it for a local
+    model, and where none is named.
 
     A failure that may pass is tried again `num_retries` times (2 if nothing is said), after the pause that the provider
     asks for, or else after half a second, one, two and so on. LiteLLM's own repetition is not used: it multiplies with
@@ -83,7 +83,8 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
 
     @implements(send_request)
     def send_request(self, **request: Any) -> Response:
-        if str(request.get("model") or "").startswith("local/"):
+        model = request.get("model")
+        if not model or model.startswith("local/"):
             return fwd()
         return _send(request)
 
@@ -92,9 +93,6 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
 
 
 def _send(request: dict[str, Any]) -> Response:
-    model = request.get("model")
-    if not model:
-        raise ConfigurationError("no model is given: pass `model=` to `harness(…)` or to `LiteLLMConfigurer(…)`")
     if request.get("stream"):
         raise ConfigurationError("`stream=True` is not supported with LiteLLM: replies come whole; leave it out")
     retries = request.pop("num_retries", None)

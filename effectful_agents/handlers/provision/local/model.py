@@ -86,6 +86,7 @@ class LocalModel(ObjectInterpretation[Any, Any]):
         RequestTimeoutError: From a request: `timeout` (seconds) is over.
         ProviderError: From a request: llama.cpp failed.
 
+    >>> from effectful_agents.operations.loop import completion
     >>> from effectful_agents.runtime import handler
     >>> with handler(LocalModel()):
     ...     reply = completion(messages=[{"role": "user", "content": "Name a colour."}], max_tokens=4)
