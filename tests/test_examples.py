@@ -118,8 +118,6 @@ def test_primes(run):
     assert (schema["minimum"], schema["maximum"]) == (60, 69)
     assert "63 is not prime: 3 divides it" in user_text(requests[1])
     assert "69" in user_text(requests[2])
-    # The same answer again would be of no use.
-    assert all(request["temperature"] > 0 for request in requests)
 
 
 def test_primes_that_are_not_found_in_twenty_attempts_are_told_kindly(launch):
@@ -168,7 +166,11 @@ def test_chatbot_remembers(run):
 
 # The main example
 
-SUMMARY = {"title": "On lions", "topics": ["lions", "hunting"], "summary": "Lions hunt together."}
+SUMMARY = {
+    "title": "On lions",
+    "topics": ["lions", "hunting"],
+    "summary": "Lions hunt together, and they sleep for most of the day.",
+}
 
 
 @pytest.fixture
@@ -191,7 +193,12 @@ def test_extract_prints_a_table(extract):
     out, given = extract("All about lions.\n")
     assert given == "All about lions."
     rows = [re.split(r"\s*[│|]\s*", line.strip())[1:-1] for line in out.splitlines()[1:-1]]
-    assert rows == [["title", "On lions"], ["topics", "lions"], ["", "hunting"], ["summary", "Lions hunt together."]]
+    assert rows == [
+        ["title", "On lions"],
+        ["topics", "lions"],
+        ["", "hunting"],
+        ["summary", "Lions hunt together, and they sleep for most of the day."],
+    ]
 
 
 def test_extract_bounds_the_answer(run, tmp_path):
@@ -244,9 +251,16 @@ def test_extract_reads_bytes_that_are_no_text_as_well_as_it_can(extract):
 
 
 def test_extract_shows_an_answer_as_it_is(extract):
-    odd = {"title": "[bold]On[/] [/lions]", "topics": [":lion: x"], "summary": "[red]They hunt."}
+    odd = {
+        "title": "[bold]On[/] [/lions]",
+        "topics": [":lion: x"],
+        "summary": "[red]They hunt, and they sleep for most of the day.",
+    }
     out, _ = extract("All about lions.", odd)
-    assert all(text in out for text in ("[bold]On[/] [/lions]", ":lion: x", "[red]They hunt."))
+    assert all(
+        text in out
+        for text in ("[bold]On[/] [/lions]", ":lion: x", "[red]They hunt, and they sleep for most of the day.")
+    )
 
 
 @pytest.mark.parametrize(

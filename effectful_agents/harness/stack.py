@@ -154,7 +154,7 @@ def _check(settings: Settings) -> None:
     for name, available in _LATER.items():
         value = getattr(settings, name)
         if value not in available:
-            otherwise = f", or use {available[-1]!r}" if isinstance(available[-1], str) else ""
             raise OptionError(
-                f"`{name}={value!r}` needs a part that this version does not have yet. Leave it out{otherwise}."
+                f"`{name}={value!r}` needs a part that this version does not have yet. "
+                f"Leave it out, or use {available[-1]!r}."
             )

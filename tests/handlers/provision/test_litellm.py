@@ -299,7 +299,7 @@ def test_options_of_the_provider_are_merged_one_by_one():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({}, "pass `model=`"),
+        ({}, "No model is given"),
         ({"model": "local/smollm2"}, "LocalModel"),
         ({"model": "openai/test", "stream": True}, "stream"),
     ],
