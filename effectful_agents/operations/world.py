@@ -6,7 +6,7 @@ import random as _random
 import time as _time
 import uuid as _uuid
 
-from effectful_agents.runtime import Operation
+from effectful_agents.runtime import Operation, can_wait, wait
 
 __all__ = ["fresh_id", "now", "random", "sleep"]
 
@@ -19,8 +19,13 @@ def now() -> float:
 
 @Operation.define
 def sleep(seconds: float) -> None:
-    """Wait that many seconds."""
-    _time.sleep(seconds)
+    """Wait that many seconds; in a call that is awaited, other tasks go on meanwhile."""
+    if can_wait():
+        import anyio  # noqa: PLC0415 - loads asyncio
+
+        wait(anyio.sleep(seconds))
+    else:
+        _time.sleep(seconds)
 
 
 @Operation.define

@@ -7,6 +7,7 @@ effectful's own mix with them in any order.
 from effectful.ops.syntax import ObjectInterpretation, implements
 from effectful.ops.types import NotHandled, Term
 
+from effectful_agents.runtime.bridge import bridged, can_wait, wait
 from effectful_agents.runtime.carrying import Interpretation, carried, interpretation
 from effectful_agents.runtime.dispatch import can_forward, fwd
 from effectful_agents.runtime.handling import handler
@@ -20,11 +21,14 @@ __all__ = [
     "ObjectInterpretation",
     "Operation",
     "Term",
+    "bridged",
     "can_forward",
+    "can_wait",
     "carried",
     "coproduct",
     "fwd",
     "handler",
     "implements",
     "interpretation",
+    "wait",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, Self, overload
 
 from effectful_agents.errors import DefinitionError, MissingHandlerError
+from effectful_agents.runtime import bridged, wait
 from effectful_agents.runtime.generics import has_type_variables, result_type
 from effectful_agents.types.agent import Agent, make_agent
 from effectful_agents.types.docstring import validate_prompt
@@ -39,10 +40,12 @@ class Skill[**P, T](Tool[P, T]):
     Attributes:
         prompt: The docstring, without its indentation: a format string.
         recursive: Whether the skill is offered to the model that answers it.
+        is_async: Whether the skill is `async def`, so that a call of it is to be awaited.
     """
 
     prompt: str
     recursive: bool
+    is_async: bool
 
     def __init__(
         self, default: Callable[P, T], name: str | None = None, *, recursive: bool = False, **options: Any
@@ -52,11 +55,7 @@ class Skill[**P, T](Tool[P, T]):
         self.recursive = recursive
         if not self.prompt:
             raise DefinitionError(f"the skill `{self.__name__}` has no docstring, and it is the prompt. Write one.")
-        if inspect.iscoroutinefunction(default):
-            raise DefinitionError(
-                f"the skill `{self.__name__}` is `async def`, which skills cannot be yet. Write `def`, and await it "
-                f"with `acall({self.__name__}, …)`."
-            )
+        self.is_async = inspect.iscoroutinefunction(inspect.unwrap(default))
         parameters = inspect.signature(default).parameters
         validate_prompt(
             self.__name__, self.prompt, lambda field: field in parameters or self.__context__.will_bind(field)
@@ -120,6 +119,15 @@ class Skill[**P, T](Tool[P, T]):
             self: Skill[Concatenate[S, R], T], instance: S, owner: type | None = None
         ) -> Skill[R, T]: ...
         def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
+
+    else:
+
+        def __call__(self, /, *args, **kwargs):
+            return bridged(self._perform, args, kwargs) if self.is_async else super().__call__(*args, **kwargs)
+
+        def _perform(self, args, kwargs):
+            value = super().__call__(*args, **kwargs)
+            return wait(value) if inspect.isawaitable(value) else value
 
 
 Template = Skill

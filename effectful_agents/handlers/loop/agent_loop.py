@@ -36,7 +36,7 @@ from effectful_agents.operations.loop import (
     completion,
 )
 from effectful_agents.operations.prompt import PromptSection, section
-from effectful_agents.runtime import Term, implements
+from effectful_agents.runtime import Term, implements, wait
 from effectful_agents.types import Scope, Skill, Tool
 
 __all__ = ["AgentLoop"]
@@ -142,7 +142,8 @@ class AgentLoop(PromptInjectingInterpretation):
     def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:
         try:
             value = tool_call.tool(*tool_call.bound_args.args, **tool_call.bound_args.kwargs)
-            _refuse_coroutine(tool_call.name, value)
+            if inspect.isawaitable(value):
+                value = wait(value)
         except _NOT_FOR_THE_MODEL:
             raise
         except Exception as error:
@@ -185,12 +186,6 @@ def _carry_out(tool_calls: Sequence[DecodedToolCall | ToolCallDecodingError]) ->
             if is_final and not isinstance(value, ToolCallExecutionError):
                 final = (value,)
     return final
-
-
-def _refuse_coroutine(name: str, value: Any) -> None:
-    if inspect.iscoroutine(value):
-        value.close()
-        raise ConfigurationError(f"the tool `{name}` is `async def`, which tools cannot be yet. Write `def`.")
 
 
 def _text(document: PromptSection) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Coroutine, Iterable, MutableSequence
 from typing import Any, cast, overload
 
@@ -11,7 +12,7 @@ from effectful_agents.messages import Message, Response, Usage
 from effectful_agents.messages.mending import mended
 from effectful_agents.operations.history import conversation
 from effectful_agents.operations.loop import completion
-from effectful_agents.runtime import fwd, handler
+from effectful_agents.runtime import bridged, fwd, handler, wait
 from effectful_agents.types import History, Skill
 
 __all__ = ["CallResult", "acall", "run"]
@@ -82,23 +83,38 @@ def run[**P, T](
 
 
 @overload
-async def acall[**P, T](skill: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+def acall[**P, T](
+    skill: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+) -> Coroutine[Any, Any, T]: ...
 @overload
-async def acall[**P, T](skill: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
-async def acall(skill: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Call a skill without blocking the event loop; the call runs in a thread, with the handlers of this task.
+def acall[**P, T](skill: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]: ...
+def acall(skill: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+    """Call a skill, whether `def` or `async def`, from asynchronous code.
+
+    `await acall(skill, …)` is the same call as any other, but the event loop goes on while the model or an asynchronous
+    tool is awaited. It has the handlers and context variables of the moment at which `acall` is called. Cancelling the
+    task that awaits it ends it where it waits, and leaves no trace in any history. It works on asyncio and on trio, and
+    needs no thread.
 
     >>> import asyncio
-    >>> from effectful_agents import NotHandled, Skill, handler, harness
-    >>> from effectful_agents.testing import ScriptedModel
+    >>> from effectful_agents import NotHandled, Skill, Tool, handler, harness
+    >>> from effectful_agents.testing import ScriptedModel, calls
+    >>> @Tool.define
+    ... async def name() -> str:
+    ...     '''The name of the user.'''
+    ...     await asyncio.sleep(0)
+    ...     return "Ann"
     >>> @Skill.define
-    ... def greet(name: str) -> str:
-    ...     '''Greet {name}.'''
+    ... def greet() -> str:
+    ...     '''Greet the user.'''
     ...     raise NotHandled
-    >>> with handler(harness()), handler(ScriptedModel("Hello Ann!")):
-    ...     asyncio.run(acall(greet, "Ann"))
+    >>> with handler(harness()), handler(ScriptedModel(calls("name"), "Hello Ann!")):
+    ...     asyncio.run(acall(greet))
     'Hello Ann!'
     """
-    import asyncio  # noqa: PLC0415 - slow to load, and not needed by most programs
+    return bridged(_completed, skill, args, kwargs)
 
-    return await asyncio.to_thread(skill, *args, **kwargs)
+
+def _completed(skill: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    value = skill(*args, **kwargs)
+    return wait(value) if inspect.isawaitable(value) else value

@@ -25,7 +25,7 @@ from effectful_agents.handlers.provision.tool_choice import enforce
 from effectful_agents.messages import Response, ToolChoice
 from effectful_agents.operations.loop import completion, send_request
 from effectful_agents.operations.world import random, sleep
-from effectful_agents.runtime import ObjectInterpretation, fwd, implements
+from effectful_agents.runtime import ObjectInterpretation, can_wait, fwd, implements, wait
 
 __all__ = ["LiteLLMConfigurer"]
 
@@ -116,18 +116,20 @@ def _ask(request: Mapping[str, Any]) -> Response:
     if _DURING_REQUEST not in warnings.filters:  # whoever restores filters, as pytest does after a test, drops it
         warnings.filters.insert(0, _DURING_REQUEST)  # ty: ignore
     handled = sys.exception()
-    inside = _inside.set(True)
+    _inside.set(True)
     try:
         litellm = _load()
         try:
-            return response(litellm.completion(**_arguments(request)))
+            arguments = _arguments(request)
+            reply = wait(litellm.acompletion(**arguments)) if can_wait() else litellm.completion(**arguments)
+            return response(reply)
         except Exception as error:
             ours = translated(litellm, error, request, handled)
             if ours is None:
                 raise
             raise ours from error
     finally:
-        _inside.reset(inside)
+        _inside.set(False)
 
 
 def _arguments(request: Mapping[str, Any]) -> dict[str, Any]:

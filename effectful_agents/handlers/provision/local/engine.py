@@ -17,7 +17,7 @@ import queue
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,7 @@ class Engine:
 
     def stream(
         self, request: dict[str, Any], schema: dict[str, Any] | None = None, timeout: float | None = None
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Generator[dict[str, Any], None, None]:
         """Carry out a request and yield the pieces of its reply, in llama.cpp's form. Closing ends it.
 
         Args:

@@ -180,7 +180,7 @@ def _reply(
     reason, usage, started = None, None, False
     if not engine.loaded:
         emit(PromptProgress("loading"))
-    with contextlib.closing(engine.stream(body, schema, timeout)) as pieces:  # ty: ignore[invalid-argument-type]
+    with contextlib.closing(engine.stream(body, schema, timeout)) as pieces:
         for piece in pieces:
             if not started:
                 started = True

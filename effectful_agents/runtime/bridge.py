@@ -1,0 +1,187 @@
+"""Synchronous code that waits on an event loop without blocking it.
+
+The loop is written once, as ordinary functions. To run it in an event loop, `bridged` puts a call into a greenlet. When
+something inside has to be awaited, `wait` steps that awaitable right there, inside the greenlet, and hands only what it
+yields out to the event loop: so it sees the call's handlers and context variables, and the event loop sees one
+coroutine of the task that awaits `bridged`. Nothing here knows which event loop that is.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import os
+import sys
+import threading
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import TYPE_CHECKING, Any, cast
+
+import greenlet
+
+from effectful_agents.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["bridged", "can_wait", "wait"]
+
+
+class _Call(greenlet.greenlet):
+    """The greenlet of one call.
+
+    Attributes:
+        hub: The greenlet that drives it at this moment.
+        leaf: The greenlet that has handed something out last: this one, or one that runs below it.
+    """
+
+    hub: greenlet.greenlet
+    leaf: greenlet.greenlet
+
+
+def bridged[T](function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, T]:
+    """Call a synchronous function so that whatever it waits for is awaited by the event loop that awaits the result.
+
+    The function runs in a copy of the context of this moment. What cancels the awaiting task is raised inside the
+    function, at the place where it waits.
+
+    >>> import asyncio
+    >>> def twice(seconds: float) -> str:
+    ...     wait(asyncio.sleep(seconds))
+    ...     wait(asyncio.sleep(seconds))
+    ...     return "done"
+    >>> asyncio.run(bridged(twice, 0))
+    'done'
+    """
+    call = _Call(lambda: function(*args, **kwargs))
+    call.gr_context = contextvars.copy_context()
+    return cast("Coroutine[Any, Any, T]", _drive(call))
+
+
+async def _drive(call: _Call) -> Any:
+    return await _turns(call)
+
+
+@types.coroutine
+def _turns(call: _Call) -> Generator[Any, Any, Any]:
+    call.leaf = call
+    send, value = call.leaf.switch, ()
+    while True:
+        # The task may be driven from another greenlet, or thread, than the last time.
+        call.hub = call.parent = greenlet.getcurrent()
+        trap = send(*value)
+        if call.dead:
+            return trap
+        try:
+            value = ((yield trap),)
+            send = call.leaf.switch
+        except BaseException as error:  # cancelled, or closed: for the function to see
+            value = (error,)
+            send = call.leaf.throw
+
+
+def can_wait() -> bool:
+    """Whether the code that runs is part of a bridged call, so that `wait` parks it instead of blocking the thread."""
+    return _enclosing() is not None
+
+
+def wait[T](awaitable: Awaitable[T]) -> T:
+    """Wait for something from synchronous code.
+
+    Inside a bridged call the event loop goes on meanwhile. Outside of one, and with no event loop in this thread, the
+    awaitable runs in an event loop that the process keeps for this, in a thread of its own, with a copy of the context.
+
+    Raises:
+        ConfigurationError: An event loop runs in this thread, and the code that waits is an ordinary call in it: it
+            would wait for ever.
+    """
+    call = _enclosing()
+    if call is None:
+        return _wait_elsewhere(awaitable)
+    steps = awaitable.__await__()
+    step: Callable[[Any], Any] = steps.send if hasattr(steps, "send") else lambda _: next(steps)
+    value: Any = None
+    while True:
+        try:
+            trap = step(value)
+        except StopIteration as stop:
+            return stop.value
+        call.leaf = greenlet.getcurrent()
+        try:
+            value = call.hub.switch(trap)
+            step = steps.send if hasattr(steps, "send") else lambda _: next(steps)
+        except BaseException as error:
+            if not hasattr(steps, "throw"):
+                raise
+            value, step = error, steps.throw
+
+
+def _enclosing() -> _Call | None:
+    current: greenlet.greenlet | None = greenlet.getcurrent()
+    while current is not None and not isinstance(current, _Call):
+        current = current.parent
+    return current
+
+
+# --- without an event loop --------------------------------------------------------------------------------------------
+
+
+def _wait_elsewhere[T](awaitable: Awaitable[T]) -> T:
+    import asyncio  # noqa: PLC0415 - slow to load, and not needed by most programs
+
+    if _in_event_loop():
+        if inspect.iscoroutine(awaitable):
+            awaitable.close()
+        raise ConfigurationError(
+            "something has to be awaited, and this is a plain call inside a running event loop, which it would block "
+            "for ever. Use `await acall(skill, …)` instead of `skill(…)`."
+        )
+    future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), _helper_loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()  # of no effect where the exception is its own
+        raise
+
+
+async def _awaited[T](awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+def _in_event_loop() -> bool:
+    # Where neither is loaded, neither runs.
+    asyncio, trio = sys.modules.get("asyncio"), sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return True
+    if asyncio is None:
+        return False
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+_starting = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def _helper_loop() -> asyncio.AbstractEventLoop:
+    """The event loop that serves the process; clients that are tied to a loop survive from call to call."""
+    import asyncio  # noqa: PLC0415 - as above
+
+    global _loop
+    with _starting:
+        if _loop is None or _loop.is_closed():
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="effectful-agents-loop", daemon=True).start()
+    return _loop
+
+
+def _forget_helper_loop() -> None:
+    global _starting, _loop
+    _starting, _loop = threading.Lock(), None
+
+
+# A child process has the loop's memory and not its thread.
+os.register_at_fork(after_in_child=_forget_helper_loop)
