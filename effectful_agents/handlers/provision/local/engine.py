@@ -28,6 +28,7 @@ from effectful_agents.errors import (
     ProviderError,
     RequestTimeoutError,
 )
+from effectful_agents.runtime import can_wait, wait
 
 __all__ = ["PROVIDER", "Engine", "engine_for"]
 
@@ -187,12 +188,27 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 
 
 def _next(job: _Job, end: float | None, timeout: float | None) -> dict[str, Any] | BaseException | None:
-    if end is None:
-        return job.pieces.get()
     try:
-        return job.pieces.get(timeout=max(0.0, end - time.monotonic()))
+        if can_wait():
+            return _next_while_others_go_on(job, end)
+        return job.pieces.get(timeout=None if end is None else max(0.0, end - time.monotonic()))
     except queue.Empty:
         raise RequestTimeoutError(f"no whole reply within {timeout:g} s", provider=PROVIDER) from None
+
+
+def _next_while_others_go_on(job: _Job, end: float | None) -> dict[str, Any] | BaseException | None:
+    """The next piece in a call that is awaited. Looking for it again and again needs neither a thread nor a lock."""
+    import anyio  # noqa: PLC0415 - loads asyncio
+
+    pause = 0.002
+    while True:
+        try:
+            return job.pieces.get_nowait()
+        except queue.Empty:
+            if end is not None and time.monotonic() >= end:
+                raise
+        wait(anyio.sleep(pause))
+        pause = min(1.5 * pause, 0.05)
 
 
 def _failure(error: dict[str, Any]) -> ProviderError:
