@@ -24,7 +24,7 @@ class KnockKnockJoke:
 
 @Skill.define
 def write_joke(theme: str) -> KnockKnockJoke:
-    """Write a knock-knock joke on the theme of {theme}."""
+    """Make up a knock-knock joke about {theme}."""
     raise NotHandled
 
 

@@ -10,7 +10,7 @@ from effectful_agents import NotHandled, Skill
 
 @Skill.define
 def limerick(theme: str) -> str:
-    """Write a limerick on the theme of {theme}."""
+    """Write a limerick of five lines about {theme}."""
     raise NotHandled
 
 

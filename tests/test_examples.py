@@ -87,7 +87,7 @@ def test_an_example_is_short_and_says_how_it_is_run(name):
 def test_limerick(words, theme, run):
     out, (request,) = run("limerick", "There was\nan old man", words=words)
     assert out == "There was\nan old man\n"
-    assert user_text(request).endswith(f"Write a limerick on the theme of {theme}.")
+    assert user_text(request).endswith(f"Write a limerick of five lines about {theme}.")
     assert "response_format" not in request
     assert "tools" not in request
 
@@ -97,7 +97,7 @@ def test_joke(words, theme, run):
     joke = {"whos_there": "Liz", "punchline": "Liz hard to say."}
     out, (request,) = run("joke", says(json.dumps(joke)), words=words)
     assert out == "Knock, knock.\nWho's there?\nLiz.\nLiz who?\nLiz hard to say.\n"
-    assert user_text(request).endswith(f"Write a knock-knock joke on the theme of {theme}.")
+    assert user_text(request).endswith(f"Make up a knock-knock joke about {theme}.")
     properties = request["response_format"]["json_schema"]["schema"]["properties"]
     assert list(properties) == ["whos_there", "punchline"]
     assert all(line["maxLength"] == 80 for line in properties.values())

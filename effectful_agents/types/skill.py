@@ -31,7 +31,7 @@ class Skill[**P, T](Tool[P, T]):
     >>> from effectful_agents.testing import ScriptedModel
     >>> @Skill.define
     ... def limerick(theme: str) -> str:
-    ...     '''Write a limerick on the theme of {theme}.'''
+    ...     '''Write a limerick of five lines about {theme}.'''
     ...     raise NotHandled
     >>> with handler(harness()), handler(ScriptedModel("There was an old man with a beard…")):
     ...     limerick("beards")
