@@ -32,8 +32,16 @@ class FrameworkDocumenter(PromptInjectingInterpretation):
 
     @implements(call_system)
     def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:
-        concepts = section(self.title, *(_concept(noun) for noun in (Skill, Tool, Agent)))
+        nouns = (_concept(noun) for noun in (Skill, Tool, Agent))
+        concepts = section(self.title, *nouns, section("Encodable", _ENCODABLE))
         return super().call_system({**harness_prompt, "content": [concepts, *harness_prompt["content"]]}, agent_prompt)
+
+
+# `Encodable` is an alias, which has no docstring to take.
+_ENCODABLE = """\
+The bridge between Python values and text. Arguments, results of tools and answers are described by their type
+annotations: from each follows the JSON schema that you are given, the form in which a value is shown to you, and the
+decoding of what you write into a Python value of that type."""
 
 
 def _concept(noun: type) -> PromptSection:

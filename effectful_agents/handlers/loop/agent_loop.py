@@ -84,7 +84,7 @@ class AgentLoop(PromptInjectingInterpretation):
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
         scope = _open_scope(skill, args, kwargs)
-        response_type = skill.result_type(*args, **kwargs)
+        response_type = _response_type(skill, args, kwargs)
         history = get_history()
         if not (history and history[0]["role"] == "system"):
             call_system(section("Harness"), brief_task(skill) if self.brief else full_task(skill, scope))
@@ -154,6 +154,16 @@ class AgentLoop(PromptInjectingInterpretation):
             raise ToolCallExecutionError(error, tool_call) from error
         message: ToolMessage = {"role": "tool", "tool_call_id": tool_call.id, "content": content}
         return message, value, False
+
+
+def _response_type(skill: Skill, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The type of the answer; one that no model could write is told before anything is asked."""
+    response_type = skill.result_type(*args, **kwargs)
+    try:
+        answer_codec(response_type)
+    except EncodingError as error:
+        raise EncodingError(f"the skill `{skill.__name__}` cannot be answered by a model: {error}") from error
+    return response_type
 
 
 def _open_scope(skill: Skill, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Scope:

@@ -10,6 +10,7 @@ import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness, run
 from effectful_agents.errors import (
+    EncodingError,
     LimitExceeded,
     ProviderError,
     RefusalError,
@@ -375,3 +376,17 @@ def test_a_nested_call_on_another_agent_commits_that_agents_own_history():
         with pytest.raises(RuntimeError, match="down"):
             lead()
     assert [m["role"] for m in helper.__history__] == ["system", "user", "assistant"]
+
+
+def test_a_return_type_that_no_model_can_write_is_told_before_anything_is_asked():
+    class Opaque:
+        def __init__(self, handle: int) -> None:
+            self.handle = handle
+
+    @Skill.define
+    def opaque() -> Opaque:
+        """Give one."""
+        raise NotHandled
+
+    with pytest.raises(EncodingError, match=r"`opaque`.*Opaque"):
+        talk(opaque)
