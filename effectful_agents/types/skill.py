@@ -40,12 +40,10 @@ class Skill[**P, T](Tool[P, T]):
     Attributes:
         prompt: The docstring, without its indentation: a format string.
         recursive: Whether the skill is offered to the model that answers it.
-        is_async: Whether the skill is `async def`, so that a call of it is to be awaited.
     """
 
     prompt: str
     recursive: bool
-    is_async: bool
 
     def __init__(
         self, default: Callable[P, T], name: str | None = None, *, recursive: bool = False, **options: Any
@@ -55,7 +53,6 @@ class Skill[**P, T](Tool[P, T]):
         self.recursive = recursive
         if not self.prompt:
             raise DefinitionError(f"the skill `{self.__name__}` has no docstring, and it is the prompt. Write one.")
-        self.is_async = inspect.iscoroutinefunction(inspect.unwrap(default))
         parameters = inspect.signature(default).parameters
         validate_prompt(
             self.__name__, self.prompt, lambda field: field in parameters or self.__context__.will_bind(field)

@@ -46,6 +46,7 @@ class Tool[**P, T](Operation[P, T]):
         effect: What a repetition does.
         concurrent: Whether it may run beside other calls of the same turn.
         timeout: Seconds that a call may take, or None.
+        is_async: Whether the function is `async def`, so that a call of it is to be awaited.
     """
 
     # A handler of one skill forwards to the loop, which handles the `__apply__` of all skills.
@@ -58,6 +59,7 @@ class Tool[**P, T](Operation[P, T]):
     effect: Effect
     concurrent: bool
     timeout: float | None
+    is_async: bool
     owner: type | None
     __context__: LexicalContext
 
@@ -82,6 +84,7 @@ class Tool[**P, T](Operation[P, T]):
         self.effect = effect or ("idempotent" if idempotent else "once")
         self.concurrent = concurrent
         self.timeout = timeout
+        self.is_async = inspect.iscoroutinefunction(inspect.unwrap(default))
         self.owner = None
         self.__context__ = LexicalContext.of(default)
         self._validate(default)

@@ -10,7 +10,7 @@ from typing import Any
 from effectful_agents.errors import ResultDecodingError, ToolCallDecodingError, ToolCallExecutionError
 from effectful_agents.handlers.durability.transaction import transaction
 from effectful_agents.messages import Message, SystemMessage, UserMessage
-from effectful_agents.messages.mending import RUNNING, close_calls
+from effectful_agents.messages.mending import RUNNING, close_calls, with_free_ids
 from effectful_agents.operations.history import agents_called, append_message, conversation, get_history
 from effectful_agents.operations.loop import (
     AssistantResult,
@@ -54,7 +54,7 @@ class HistoryBuilder(ObjectInterpretation[Any, Any]):  # noqa: D101 - it has not
         if outer is None:
             with transaction(kept) as buffer, _recorded(kept, _Running(buffer)) as running:
                 value = fwd()
-                buffer.extend(running.later)
+                buffer.extend(with_free_ids(running.later, buffer.call_ids()) if running.later else ())
             return value
         # A tool calls a skill of the agent that is calling the tool. Its messages cannot stand between the tool call
         # and the result, so they follow when the outer call is complete; what it is asked on is the conversation so

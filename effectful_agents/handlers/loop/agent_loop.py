@@ -14,15 +14,15 @@ from effectful_agents.errors import (
     LimitExceeded,
     OptionError,
     ReplayDivergence,
-    ToolCallDecodingError,
     ToolCallExecutionError,
     UncertainEffect,
 )
 from effectful_agents.handlers.loop.offer import offer
 from effectful_agents.handlers.loop.prompts import brief_task, full_task, user_section
 from effectful_agents.handlers.loop.reply import assistant_message, decode_answer, decode_tool_calls
+from effectful_agents.handlers.loop.tool_calls import carry_out
 from effectful_agents.messages import Message, Request, SystemMessage, ToolMessage, UserMessage
-from effectful_agents.operations.history import append_message, get_history
+from effectful_agents.operations.history import get_history
 from effectful_agents.operations.legibility import PromptInjectingInterpretation, with_section
 from effectful_agents.operations.loop import (
     AssistantResult,
@@ -70,15 +70,21 @@ class AgentLoop(PromptInjectingInterpretation):
     #
     # Args:
     #     turns: Turns that a call may take, at least 1.
+    #     tools_at_once: Tool calls of one turn that may run at the same time, at least 1.
     #     system_prompt: "full" writes both halves of the system message; "brief" a few lines about the task only, for
     #         models that cannot read more.
 
-    def __init__(self, *, turns: int = 50, system_prompt: Literal["full", "brief"] = "full") -> None:
+    def __init__(
+        self, *, turns: int = 50, tools_at_once: int = 8, system_prompt: Literal["full", "brief"] = "full"
+    ) -> None:
         if not isinstance(turns, int) or turns < 1:
             raise OptionError(f"`turns` is {turns!r}; it is a number of turns, at least 1.")
+        if not isinstance(tools_at_once, int) or tools_at_once < 1:
+            raise OptionError(f"`tools_at_once` is {tools_at_once!r}; it is a number of calls, at least 1.")
         if system_prompt not in ("full", "brief"):
             raise OptionError(f"`system_prompt` is {system_prompt!r}; it can be 'full' or 'brief'.")
         self.turns = turns
+        self.tools_at_once = tools_at_once
         self.brief = system_prompt == "brief"
 
     @implements(call_agent)
@@ -94,7 +100,7 @@ class AgentLoop(PromptInjectingInterpretation):
             _, tool_calls, answer = call_assistant(get_history(), response_type, scope, frozenset())
             if not tool_calls:
                 return answer
-            final = _carry_out(tool_calls)
+            final = carry_out(tool_calls, self.tools_at_once)
             if final is not None:
                 return final[0]
         raise LimitExceeded(
@@ -176,26 +182,6 @@ def _open_scope(skill: Skill, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
                 "operation it is made of has no handler here."
             )
     return Scope.of_call(skill, bound)
-
-
-def _carry_out(tool_calls: Sequence[DecodedToolCall | ToolCallDecodingError]) -> tuple[Any] | None:
-    """Carry out the calls of one turn in order, and return the answer if one of them was final.
-
-    The first final call that succeeds ends the call of the skill; those behind it in the same turn are not made, and
-    each is answered with that.
-    """
-    final: tuple[Any] | None = None
-    for call in tool_calls:
-        if isinstance(call, ToolCallDecodingError):
-            append_message(call.to_feedback_message())
-        elif final is not None:
-            note = "(This call was not made: a call before it in the same turn ended the conversation.)"
-            append_message({"role": "tool", "tool_call_id": call.id, "content": note})
-        else:
-            _, value, is_final = call_tool(call)
-            if is_final and not isinstance(value, ToolCallExecutionError):
-                final = (value,)
-    return final
 
 
 def _text(document: PromptSection) -> Any:
