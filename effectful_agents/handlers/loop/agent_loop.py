@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Literal
 
@@ -20,6 +19,7 @@ from effectful_agents.errors import (
 from effectful_agents.handlers.loop.offer import offer
 from effectful_agents.handlers.loop.prompts import brief_task, full_task, user_section
 from effectful_agents.handlers.loop.reply import assistant_message, decode_answer, decode_tool_calls
+from effectful_agents.handlers.loop.timing import tool_value
 from effectful_agents.handlers.loop.tool_calls import carry_out
 from effectful_agents.messages import Message, Request, SystemMessage, ToolMessage, UserMessage
 from effectful_agents.operations.history import get_history
@@ -36,7 +36,7 @@ from effectful_agents.operations.loop import (
     completion,
 )
 from effectful_agents.operations.prompt import PromptSection, section
-from effectful_agents.runtime import Term, implements, wait
+from effectful_agents.runtime import Term, implements
 from effectful_agents.types import Scope, Skill, Tool
 
 __all__ = ["AgentLoop"]
@@ -147,9 +147,7 @@ class AgentLoop(PromptInjectingInterpretation):
     @implements(call_tool)
     def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:
         try:
-            value = tool_call.tool(*tool_call.bound_args.args, **tool_call.bound_args.kwargs)
-            if inspect.isawaitable(value):
-                value = wait(value)
+            value = tool_value(tool_call)
         except _NOT_FOR_THE_MODEL:
             raise
         except Exception as error:
