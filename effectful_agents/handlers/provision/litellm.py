@@ -18,20 +18,16 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError, ProviderError
+from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.provision.litellm_errors import translated
 from effectful_agents.handlers.provision.litellm_replies import response
+from effectful_agents.handlers.provision.retries import retried
 from effectful_agents.handlers.provision.tool_choice import enforce
 from effectful_agents.messages import Response, ToolChoice
 from effectful_agents.operations.loop import completion, send_request
-from effectful_agents.operations.world import random, sleep
 from effectful_agents.runtime import ObjectInterpretation, can_wait, fwd, implements, wait
 
 __all__ = ["LiteLLMConfigurer"]
-
-_RETRIES = 2
-_LONGEST_PAUSE = 60.0
-"""Seconds. Who is told to come back later than that should know at once."""
 
 
 class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
@@ -96,20 +92,7 @@ def _send(request: dict[str, Any]) -> Response:
     if request.get("stream"):
         raise ConfigurationError("`stream=True` is not supported with LiteLLM: replies come whole; leave it out")
     retries = request.pop("num_retries", None)
-    retries = _RETRIES if retries is None else retries
-    attempt = 0
-    while True:
-        try:
-            return _ask(request)
-        except ProviderError as error:
-            pause = error.retry_after
-            if pause is None:
-                # Many that failed at the same moment should not come back at the same moment.
-                pause = min(0.5 * 2**attempt, 8.0) * (1 - random() / 4)
-            if not error.retryable or attempt >= retries or pause > _LONGEST_PAUSE:
-                raise
-        attempt += 1
-        sleep(pause)
+    return retried(lambda: _ask(request), retries)
 
 
 def _ask(request: Mapping[str, Any]) -> Response:
