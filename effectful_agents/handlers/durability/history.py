@@ -7,21 +7,12 @@ import dataclasses
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from effectful_agents.errors import ResultDecodingError, ToolCallDecodingError, ToolCallExecutionError
+from effectful_agents.errors import ResultDecodingError, ToolCallDecodingError
 from effectful_agents.handlers.durability.transaction import transaction
-from effectful_agents.messages import Message, SystemMessage, UserMessage
+from effectful_agents.messages import Message
 from effectful_agents.messages.mending import RUNNING, close_calls, with_free_ids
-from effectful_agents.operations.history import agents_called, append_message, conversation, get_history
-from effectful_agents.operations.loop import (
-    AssistantResult,
-    DecodedToolCall,
-    ToolResult,
-    call_agent,
-    call_assistant,
-    call_system,
-    call_tool,
-    call_user,
-)
+from effectful_agents.operations.history import agents_called, append_message, conversation
+from effectful_agents.operations.loop import AssistantResult, call_agent, call_assistant
 from effectful_agents.runtime import ObjectInterpretation, Operation, fwd, handler, implements
 from effectful_agents.types import History, Skill
 
@@ -30,7 +21,7 @@ __all__ = ["HistoryBuilder"]
 
 @dataclasses.dataclass
 class _Running:
-    """A call that is running: its buffer, and what calls of the same agent inside it will add behind its messages."""
+    """A call that is running: its buffer, and what calls of the same agent inside it will add behind it."""
 
     buffer: History
     later: list[Message] = dataclasses.field(default_factory=list)
@@ -43,9 +34,10 @@ def _running() -> Mapping[int, _Running]:
 
 
 class HistoryBuilder(ObjectInterpretation[Any, Any]):  # noqa: D101 - it has nothing to tell the model
-    # Gives `get_history`, `append_message` and `agents_called` a meaning during a call, and records what the `call_*`
-    # operations return. A call that raises leaves its agent's history as it was; one that succeeds adds exactly its
-    # own messages. Put it inside `AgentLoop` and outside whatever repeats or replaces a turn.
+    # Gives `get_history`, `append_message`, `agents_called` a meaning during a call, and records replies that failed.
+    # What the operations of a turn finally return is recorded by the loop, which performs them, so that the history
+    # has what handlers anywhere made of it. A call that raises leaves its agent's history as it was; one that succeeds
+    # adds exactly its own messages. Put it inside `AgentLoop` and outside whatever repeats a turn.
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
@@ -68,42 +60,14 @@ class HistoryBuilder(ObjectInterpretation[Any, Any]):  # noqa: D101 - it has not
         outer.later += [message for message in buffer if id(message) not in known] + running.later
         return value
 
-    @implements(call_system)
-    def call_system(self, *_: Any) -> SystemMessage:
-        message = fwd()
-        history = get_history()
-        if not history:
-            append_message(message)
-        elif history[0]["role"] != "system":  # a conversation that was handed in without one
-            history.insert(0, message)
-        return message
-
-    @implements(call_user)
-    def call_user(self, *_: Any) -> UserMessage:
-        message = fwd()
-        append_message(message)
-        return message
-
     @implements(call_assistant)
     def call_assistant(self, *_: Any) -> AssistantResult[Any]:
         try:
-            reply = fwd()
+            return fwd()
         except (ToolCallDecodingError, ResultDecodingError) as error:
             # The reply and what was wrong with it: what the next attempt reads.
             _record_failure(error)
             raise
-        append_message(reply[0])
-        return reply
-
-    @implements(call_tool)
-    def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:
-        try:
-            result = fwd()
-        except ToolCallExecutionError as error:
-            append_message(error.to_feedback_message())
-            raise
-        append_message(result[0])
-        return result
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from effectful_agents.handlers.loop.reply import assistant_message, decode_answe
 from effectful_agents.handlers.loop.timing import tool_value
 from effectful_agents.handlers.loop.tool_calls import carry_out
 from effectful_agents.messages import Message, Request, SystemMessage, ToolMessage, UserMessage
-from effectful_agents.operations.history import get_history
+from effectful_agents.operations.history import append_message, get_history
 from effectful_agents.operations.legibility import PromptInjectingInterpretation, with_section
 from effectful_agents.operations.loop import (
     AssistantResult,
@@ -92,15 +92,17 @@ class AgentLoop(PromptInjectingInterpretation):
         scope = _open_scope(skill, args, kwargs)
         response_type = _response_type(skill, args, kwargs)
         history = get_history()
-        if not (history and history[0]["role"] == "system"):
-            call_system(section("Harness"), brief_task(skill) if self.brief else full_task(skill, scope))
-        call_user(user_section(skill, scope, heading=not self.brief or skill.agent is not None))
+        if not history or history[0]["role"] != "system":
+            task = brief_task(skill) if self.brief else full_task(skill, scope)
+            history.insert(0, call_system(section("Harness"), task))
+        append_message(call_user(user_section(skill, scope, heading=not self.brief or skill.agent is not None)))
 
         for _ in range(self.turns):
-            _, tool_calls, answer = call_assistant(get_history(), response_type, scope, frozenset())
+            message, tool_calls, answer = call_assistant(get_history(), response_type, scope, frozenset())
+            append_message(message)
             if not tool_calls:
                 return answer
-            final = carry_out(tool_calls, self.tools_at_once)
+            final = carry_out(message, tool_calls, self.tools_at_once)
             if final is not None:
                 return final[0]
         raise LimitExceeded(

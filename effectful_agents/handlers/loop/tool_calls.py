@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import concurrent.futures
-import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, cast
 
-from effectful_agents.errors import Signal, ToolCallDecodingError, ToolCallExecutionError
-from effectful_agents.messages import Message
+from effectful_agents.errors import HistoryError, Signal, ToolCallDecodingError, ToolCallExecutionError
+from effectful_agents.messages import AssistantMessage, ToolCallID, ToolMessage
 from effectful_agents.operations.history import append_message
-from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool
-from effectful_agents.runtime import bridged, can_wait, carried, handler, wait
+from effectful_agents.operations.loop import DecodedToolCall, call_tool
+from effectful_agents.runtime import bridged, can_wait, carried, wait
 
 __all__ = ["carry_out"]
 
 type _Call = DecodedToolCall[Any] | ToolCallDecodingError
 
 
-def carry_out(tool_calls: Sequence[_Call], at_once: int) -> tuple[Any] | None:
+def carry_out(message: AssistantMessage, tool_calls: Sequence[_Call], at_once: int) -> tuple[Any] | None:
     """Carry out the calls of one turn; each gets its result in the history, in the order of the calls.
 
     They run at the same time when each of their tools is `async def` or declared `concurrent=True`, and one after the
@@ -26,85 +25,91 @@ def carry_out(tool_calls: Sequence[_Call], at_once: int) -> tuple[Any] | None:
     are not made, and are answered with that. Of calls that ran together the first final one counts.
 
     Args:
-        tool_calls: The calls; one that could not be decoded is answered with what was wrong with it.
+        message: The reply that holds the calls.
+        tool_calls: The calls; one that could not be decoded is answered with what was wrong with it, and one that the
+            message has and a handler left out of these, with that.
         at_once: Calls that may run at the same time.
 
     Returns:
         The answer, in a tuple, where a final call gave one.
     """
-    if at_once > 1 and len(tool_calls) > 1 and all(map(_runs_beside_others, tool_calls)):
-        return _together(tool_calls, at_once)
-    final: tuple[Any] | None = None
-    for call in tool_calls:
-        if isinstance(call, ToolCallDecodingError):
-            append_message(call.to_feedback_message())
-        elif final is not None:
-            note = "(This call was not made: a call before it in the same turn ended the conversation.)"
-            append_message({"role": "tool", "tool_call_id": call.id, "content": note})
+    branches = {branch.id: branch for branch in map(_Branch, tool_calls)}
+    if at_once > 1 and len(branches) > 1 and all(branch.runs_beside_others for branch in branches.values()):
+        if can_wait():
+            wait(_run_in_tasks(branches.values(), at_once))
         else:
-            final = _answer(call_tool(call))
+            _run_in_threads(branches.values(), at_once)
+    final: tuple[Any] | None = None
+    for call in message.get("tool_calls", ()):
+        branch = branches.pop(call["id"], None)
+        if branch is None:
+            append_message(_said(call["id"], "not made"))
+        elif final is not None and not branch.done:
+            append_message(_said(branch.id, "not made: a call before it in the same turn ended the conversation"))
+        else:
+            append_message({**branch.run(), "tool_call_id": branch.id})
+            final = final or branch.answer
+    if branches:
+        raise HistoryError(f"the tool call `{next(iter(branches))}` was added to a reply that does not have it.")
     return final
 
 
-def _runs_beside_others(call: _Call) -> bool:
-    return isinstance(call, ToolCallDecodingError) or call.tool.is_async or call.tool.concurrent
+def _said(call: ToolCallID, what: str) -> ToolMessage:
+    return {"role": "tool", "tool_call_id": call, "content": f"(This call was {what}.)"}
 
 
-def _answer(result: ToolResult[Any]) -> tuple[Any] | None:
-    _, value, is_final = result
-    return (value,) if is_final and not isinstance(value, ToolCallExecutionError) else None
-
-
-# --- together ---------------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass
 class _Branch:
-    """One of several calls that run at the same time.
+    """One of the calls of a turn.
 
     Attributes:
-        call: The call.
-        messages: What it adds to the history, when all are done.
-        answer: The answer, if it was a final call.
-        error: What it raised.
+        done: Whether it was carried out.
+        answer: The answer of the skill, if it was a final call.
     """
 
-    call: _Call
-    messages: list[Message] = dataclasses.field(default_factory=list)
+    done = False
     answer: tuple[Any] | None = None
-    error: BaseException | None = None
 
-    def run(self) -> None:
-        if isinstance(self.call, ToolCallDecodingError):
-            self.messages.append(self.call.to_feedback_message())
-            return
-        # Whatever records the result records it here, for results come in any order.
-        with handler({append_message: self.messages.append}):
-            try:
-                self.answer = _answer(call_tool(self.call))
-            except (Exception, Signal) as error:
-                self.error = error
+    def __init__(self, call: _Call) -> None:
+        self.call = call
+        self._result: ToolMessage | BaseException | None = None
+
+    @property
+    def id(self) -> ToolCallID:
+        return self.call.raw_tool_call["id"] if isinstance(self.call, ToolCallDecodingError) else self.call.id
+
+    @property
+    def runs_beside_others(self) -> bool:
+        call = self.call
+        return isinstance(call, ToolCallDecodingError) or call.tool.is_async or call.tool.concurrent
 
     @property
     def needs_thread(self) -> bool:
         return isinstance(self.call, DecodedToolCall) and not self.call.tool.is_async
 
+    def run(self) -> ToolMessage:
+        """Carry the call out, unless that has been done, and return what the model is told; or raise what it raised."""
+        if not self.done:
+            self.attempt()
+        if isinstance(self._result, BaseException):
+            raise self._result
+        return cast(ToolMessage, self._result)
 
-def _together(tool_calls: Sequence[_Call], at_once: int) -> tuple[Any] | None:
-    branches = [_Branch(call) for call in tool_calls]
-    if can_wait():
-        wait(_run_in_tasks(branches, at_once))
-    else:
-        _run_in_threads(branches, at_once)
-    for branch in branches:
-        for message in branch.messages:
-            append_message(message)
-        if branch.error is not None:
-            raise branch.error
-    return next((branch.answer for branch in branches if branch.answer is not None), None)
+    def attempt(self) -> None:
+        """Carry the call out, and keep what comes of it."""
+        if isinstance(self.call, ToolCallDecodingError):
+            self._result = self.call.to_feedback_message()
+        else:
+            try:
+                self._result, value, is_final = call_tool(self.call)
+            except (Exception, Signal) as error:
+                self._result = error
+            else:
+                if is_final and not isinstance(value, ToolCallExecutionError):
+                    self.answer = (value,)
+        self.done = True
 
 
-async def _run_in_tasks(branches: Sequence[_Branch], at_once: int) -> None:
+async def _run_in_tasks(branches: Collection[_Branch], at_once: int) -> None:
     import anyio.to_thread  # noqa: PLC0415 - loads asyncio
 
     limit = anyio.CapacityLimiter(at_once)
@@ -112,10 +117,10 @@ async def _run_in_tasks(branches: Sequence[_Branch], at_once: int) -> None:
     async def run(branch: _Branch) -> None:
         if branch.needs_thread:
             # A function cannot be stopped: cancelled, its thread goes on by itself and nobody waits for it.
-            await anyio.to_thread.run_sync(carried(branch.run), limiter=limit, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(carried(branch.attempt), limiter=limit, abandon_on_cancel=True)
         else:
             async with limit:
-                await bridged(branch.run)
+                await bridged(branch.attempt)
 
     try:
         async with anyio.create_task_group() as tasks:
@@ -132,12 +137,12 @@ def _first(group: BaseExceptionGroup) -> BaseException:
     return error
 
 
-def _run_in_threads(branches: Sequence[_Branch], at_once: int) -> None:
+def _run_in_threads(branches: Collection[_Branch], at_once: int) -> None:
     pool = concurrent.futures.ThreadPoolExecutor(
         min(at_once, len(branches)), thread_name_prefix="effectful-agents-tool"
     )
     try:
-        for future in [pool.submit(carried(branch.run)) for branch in branches]:
+        for future in [pool.submit(carried(branch.attempt)) for branch in branches]:
             future.result()
     finally:
         # Interrupted, those that have begun go on by themselves.
