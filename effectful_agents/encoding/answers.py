@@ -11,8 +11,8 @@ import pydantic
 from effectful_agents.encoding.adapters import TypeCache, object_adapter, plain_type, type_adapter, type_name
 from effectful_agents.encoding.decoding import explain, unpack
 from effectful_agents.encoding.schema import adapter_schema, admits_null, is_strict, json_schema
-from effectful_agents.encoding.values import safe_text
 from effectful_agents.messages import ResponseFormat
+from effectful_agents.messages.text import safe_text
 
 __all__ = ["AnswerCodec", "answer_codec"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from effectful_agents.encoding.values import safe_text
 from effectful_agents.messages import ContentPart
+from effectful_agents.messages.text import safe_text
 
 __all__ = ["as_parts", "join", "to_content_blocks"]
 

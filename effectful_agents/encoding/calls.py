@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from effectful_agents.messages import Message, ToolCall
+from effectful_agents.messages.text import arguments_text, safe_text
 from effectful_agents.operations.loop import call_id
 from effectful_agents.types import History
 
@@ -32,7 +32,7 @@ def normal_calls(calls: Sequence[Any], messages: Sequence[Message]) -> list[Tool
         inside = call.get("function")
         function: Mapping[str, Any] = inside if isinstance(inside, Mapping) else {}
         name = call.get("id")
-        if not isinstance(name, str) or not name or name in before or name in here:
+        if not isinstance(name, str) or not name or name != safe_text(name) or name in before or name in here:
             name = call_id(len(messages), index)
             while name in before or name in here:
                 name += "_"
@@ -43,32 +43,13 @@ def normal_calls(calls: Sequence[Any], messages: Sequence[Message]) -> list[Tool
                 "id": name,
                 "type": "function",
                 "function": {
-                    "name": str(function.get("name") or ""),
-                    "arguments": _arguments(function.get("arguments")),
+                    "name": _name(function.get("name")),
+                    "arguments": arguments_text(function.get("arguments")),
                 },
             }
         )
     return result
 
 
-def _arguments(raw: Any) -> str:
-    """Arguments as the text of a JSON object, which is all that some providers accept back.
-
-    What a model wrote instead is kept inside one, so that the model sees it again beside the error.
-    """
-    value = raw
-    for _ in range(2):  # doubly encoded arguments are JSON of the JSON
-        if isinstance(value, str):
-            if not value.strip():
-                value = {}
-                break
-            try:
-                value = json.loads(value)
-            except ValueError:
-                break
-    if value is None:
-        return "{}"
-    if isinstance(value, Mapping):
-        single = isinstance(raw, str) and raw.lstrip().startswith("{")
-        return raw if single else json.dumps(value, ensure_ascii=False)
-    return json.dumps({"malformed_arguments": raw}, ensure_ascii=False, default=str)
+def _name(raw: Any) -> str:
+    return safe_text(raw) if isinstance(raw, str) else ""

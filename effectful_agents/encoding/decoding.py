@@ -11,11 +11,11 @@ import pydantic
 from pydantic_core import ErrorDetails, from_json
 
 from effectful_agents.encoding.adapters import type_adapter
-from effectful_agents.encoding.values import safe_text
+from effectful_agents.messages.text import safe_text
 
 __all__ = ["decode", "explain", "unpack", "validate_text"]
 
-_FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
+_FENCE = re.compile(r"```[\w-]*[ \t]*\n")
 _SHOWN_ERRORS, _SHOWN_INPUT, _SHOWN_MESSAGE = 8, 60, 300
 
 
@@ -64,10 +64,11 @@ def validate_text(validate: Callable[..., Any], text: str, context: Any = None) 
 
 def unpack(text: str) -> str | None:
     """The text inside a code fence or inside a JSON string; None where there is no such packaging."""
-    fenced = _FENCE.fullmatch(text)
-    if fenced:
-        return fenced[1]
-    if text.lstrip().startswith('"'):
+    text = text.strip()
+    fence = _FENCE.match(text)
+    if fence and text.endswith("```") and len(text) >= fence.end() + 3:
+        return text[fence.end() : -3].rstrip()
+    if text.startswith('"'):
         try:
             return from_json(text)
         except ValueError:

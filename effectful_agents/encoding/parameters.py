@@ -15,8 +15,9 @@ from pydantic_core import ErrorDetails, from_json
 from effectful_agents.encoding.adapters import object_adapter
 from effectful_agents.encoding.decoding import explain, unpack, validate_text
 from effectful_agents.encoding.schema import adapter_schema, admits_null, json_schema
-from effectful_agents.encoding.values import encode, safe_text
+from effectful_agents.encoding.values import encode
 from effectful_agents.errors import EncodingError
+from effectful_agents.messages.text import safe_text
 
 __all__ = ["Parameters", "PlainParameters", "json_schema_for"]
 

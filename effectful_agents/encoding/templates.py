@@ -8,9 +8,10 @@ from typing import Any
 
 from effectful_agents.encoding.adapters import without_addresses
 from effectful_agents.encoding.blocks import join, to_content_blocks
-from effectful_agents.encoding.values import encode, safe_text
+from effectful_agents.encoding.values import encode
 from effectful_agents.errors import ConfigurationError, EncodingError
 from effectful_agents.messages import ContentPart
+from effectful_agents.messages.text import safe_text
 from effectful_agents.types import Agent, Tool
 
 __all__ = ["format_as_content_blocks"]

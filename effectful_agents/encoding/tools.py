@@ -8,9 +8,10 @@ from typing import Any
 
 from effectful_agents.encoding.blocks import as_parts, holds_media, to_content_blocks
 from effectful_agents.encoding.parameters import Parameters, PlainParameters
-from effectful_agents.encoding.values import encode, safe_text, text_of
+from effectful_agents.encoding.values import encode, text_of
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages import ContentPart, ToolDefinition
+from effectful_agents.messages.text import safe_text
 from effectful_agents.types import Tool
 
 __all__ = ["ToolCodec", "tool_codec"]

@@ -7,7 +7,6 @@ import dataclasses
 import io
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
@@ -16,19 +15,9 @@ from pydantic_core import PydanticSerializationError
 
 from effectful_agents.encoding.adapters import plain_type, type_adapter, type_name
 from effectful_agents.errors import EncodingError
+from effectful_agents.messages.text import safe_text
 
-__all__ = ["encode", "safe_text", "text_of"]
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def safe_text(text: str) -> str:
-    r"""The text with U+FFFD for every lone surrogate, which no encoding can write.
-
-    >>> safe_text("a\ud800") == "a\ufffd"
-    True
-    """
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+__all__ = ["encode", "text_of"]
 
 
 def text_of(encoded: Any) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+import json
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, cast
 
+from effectful_agents.errors import HistoryError
 from effectful_agents.messages.conversation import AssistantMessage, Message, ToolCall, ToolMessage
+from effectful_agents.messages.text import arguments_text
 
 __all__ = ["RUNNING", "UNANSWERED", "close_calls", "mended", "with_free_ids"]
 
@@ -27,10 +30,13 @@ def mended(messages: Iterable[Message]) -> list[Message]:
     Returns:
         The mended conversation; messages that are right are the same objects.
 
+    Raises:
+        HistoryError: Something in it is no message.
+
     >>> mended([{"role": "user", "content": "Hi"}, {"role": "tool", "tool_call_id": "x", "content": "7"}])[1]["role"]
     'user'
     """
-    rest: list[Any] = list(messages)
+    rest: list[Any] = [_message(message, position) for position, message in enumerate(messages)]
     taken: set[str] = set()
     placed: set[int] = set()  # identities of the results that stand behind their calls already
     result: list[Message] = []
@@ -51,6 +57,46 @@ def mended(messages: Iterable[Message]) -> list[Message]:
         else:
             result.append(message)
     return result
+
+
+def _message(message: Any, position: int) -> Any:
+    """A message with a role, content and calls of the right form; itself where it has them."""
+    if not isinstance(message, Mapping):
+        raise HistoryError(
+            f"message {position} of the history is {type(message).__name__}; it has to be a dictionary with `role` and "
+            "`content`."
+        )
+    role = message.get("role")
+    mended = dict(message)
+    if role not in ("system", "developer", "user", "assistant", "tool"):
+        mended["role"] = role = "user"
+    if role == "assistant" and message.get("tool_calls"):
+        mended["tool_calls"] = _calls(message["tool_calls"])
+        mended.setdefault("content", None)
+    content = mended.get("content")
+    if not isinstance(content, str | list) and not (
+        content is None and role == "assistant" and mended.get("tool_calls")
+    ):
+        mended["content"] = "" if content is None else json.dumps(content, ensure_ascii=False, default=str)
+    return message if mended == message else mended
+
+
+def _calls(calls: Any) -> Any:
+    listed = calls if isinstance(calls, list | tuple) else [calls]
+    return [_call(call) for call in listed]
+
+
+def _call(call: Any) -> Any:
+    whole: Mapping[str, Any] = call if isinstance(call, Mapping) else {}
+    inside = whole.get("function")
+    function: Mapping[str, Any] = inside if isinstance(inside, Mapping) else {}
+    name, arguments = function.get("name"), function.get("arguments")
+    mended = {
+        **whole,
+        "type": "function",
+        "function": {**function, "name": name if isinstance(name, str) else "", "arguments": arguments_text(arguments)},
+    }
+    return call if mended == call else mended
 
 
 def close_calls(messages: Sequence[Message], open_calls: Sequence[str], note: str) -> list[Message]:

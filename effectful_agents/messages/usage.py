@@ -68,22 +68,29 @@ class Usage:
 
     @classmethod
     def from_wire(cls, usage: Mapping[str, Any] | None) -> Usage:
-        """Read the `usage` of a reply; what is not there is None.
+        """Read the `usage` of a reply; what is not there, or is no number of tokens, is None.
 
         >>> Usage.from_wire({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}})
         Usage(input=9, output=2, reasoning=None, cache_read=4, cache_write=None, estimated=False)
         """
-        if not usage:
-            return cls()
-        prompt = usage.get("prompt_tokens_details") or {}
-        reply = usage.get("completion_tokens_details") or {}
         return cls(
-            input=usage.get("prompt_tokens"),
-            output=usage.get("completion_tokens"),
-            reasoning=reply.get("reasoning_tokens"),
-            cache_read=_first(prompt.get("cached_tokens"), usage.get("cache_read_input_tokens")),
-            cache_write=_first(prompt.get("cache_creation_tokens"), usage.get("cache_creation_input_tokens")),
+            input=_count(usage, "prompt_tokens"),
+            output=_count(usage, "completion_tokens"),
+            reasoning=_count(usage, "completion_tokens_details", "reasoning_tokens"),
+            cache_read=_first(
+                _count(usage, "prompt_tokens_details", "cached_tokens"), _count(usage, "cache_read_input_tokens")
+            ),
+            cache_write=_first(
+                _count(usage, "prompt_tokens_details", "cache_creation_tokens"),
+                _count(usage, "cache_creation_input_tokens"),
+            ),
         )
+
+
+def _count(usage: Any, *path: str) -> int | None:
+    for name in path:
+        usage = usage.get(name) if isinstance(usage, Mapping) else None
+    return usage if isinstance(usage, int) and not isinstance(usage, bool) else None
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

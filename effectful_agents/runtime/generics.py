@@ -19,7 +19,7 @@ def has_type_variables(annotation: Any) -> bool:
     return bool(freetypevars(annotation))
 
 
-def result_type(operation: Operation[..., Any], *args: Any, **kwargs: Any) -> Any:
+def result_type(operation: Operation[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The return type of an operation for these arguments.
 
     A variable that the arguments leave open stays what it is.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import dis
 import inspect
 import sys
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
     from effectful_agents.types.skill import Skill
 
 __all__ = ["LexicalContext", "Scope"]
+
+_MISSING = object()
 
 
 class LexicalContext(Mapping[str, Any]):
@@ -57,8 +58,9 @@ class LexicalContext(Mapping[str, Any]):
     @override
     def __getitem__(self, name: str) -> Any:
         for namespace in self.namespaces():
-            if name in namespace:
-                return namespace[name]
+            value = namespace.get(name, _MISSING)  # in one step: another thread may take the name away
+            if value is not _MISSING:
+                return value
         raise KeyError(name)
 
     @override
@@ -80,15 +82,23 @@ class LexicalContext(Mapping[str, Any]):
 
     @override
     def items(self) -> Any:
-        # The default would look every name up in every namespace again.
+        # The default would look every name up in every namespace again, and not find one that is gone meanwhile.
+        return self.snapshot().items()
+
+    @override
+    def values(self) -> Any:
+        return self.snapshot().values()
+
+    def snapshot(self) -> dict[str, Any]:
+        """All names with their values, as they are at this moment."""
         merged: dict[str, Any] = {}
         for namespace in self.namespaces():
             merged = {**namespace, **merged}
-        return merged.items()
+        return merged
 
     def will_bind(self, name: str) -> bool:
-        """Whether the name is bound now, is a builtin, or is bound somewhere further down in the enclosing code."""
-        if name in self or hasattr(builtins, name):
+        """Whether the name is bound now, or is bound somewhere further down in the enclosing code."""
+        if name in self:
             return True
         if any(name in frame.f_code.co_varnames + frame.f_code.co_cellvars for frame in self._frames):
             return True
@@ -143,6 +153,18 @@ class Scope(Mapping[str, Any]):
     @override
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    @override
+    def items(self) -> Any:
+        return self._snapshot().items()
+
+    @override
+    def values(self) -> Any:
+        return self._snapshot().values()
+
+    def _snapshot(self) -> dict[str, Any]:
+        # Arguments first, as iteration has it.
+        return {**self.arguments, **{n: v for n, v in self.context.items() if n not in self.arguments}}
 
 
 def _no_function() -> None: ...

@@ -66,7 +66,7 @@ class Skill[**P, T](Tool[P, T]):
         instance = self.receiver
         return instance if isinstance(instance, Agent) else None
 
-    def result_type(self, *args: Any, **kwargs: Any) -> Any:
+    def result_type(self, /, *args: Any, **kwargs: Any) -> Any:
         """The type of the value of a call with these arguments: type variables are solved by them."""
         declared = self.__signature__.return_annotation
         return result_type(self, *args, **kwargs) if has_type_variables(declared) else declared

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from effectful_agents.types.tool import Tool
 
-__all__ = ["is_agent", "tools_in_scope", "tools_of"]
+__all__ = ["ToolSet", "is_agent", "is_tool", "tools_in_scope", "tools_of"]
 
 _MISSING = object()
+
+
+class ToolSet(frozenset[Tool]):
+    """A set of tools that knows their order, and keeps what was made of it.
+
+    Attributes:
+        order: The tools, as they stand in their scope.
+        memo: Where handlers keep what they made of the set, by keys of their own; it goes when the set goes.
+    """
+
+    order: tuple[Tool, ...]
+    memo: dict[Any, Any]
+
+    def __new__(cls, tools: Iterable[Tool] = ()) -> ToolSet:
+        order = tuple(tools)
+        self = super().__new__(cls, order)
+        self.order = order
+        self.memo = {}
+        return self
 
 
 def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None) -> list[Tool]:
@@ -26,9 +45,9 @@ def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None) -> list[Tool]
     if receiver is not None:
         found.update(dict.fromkeys(tools_of(receiver)))
     for name, value in scope.items():
-        if name.startswith("_") or value is receiver:
+        if not isinstance(name, str) or name.startswith("_") or value is receiver:
             continue
-        if isinstance(value, Tool):
+        if is_tool(value):
             found.setdefault(value)
         elif is_agent(value):
             for tool in tools_of(value):
@@ -68,7 +87,13 @@ def _bound(attribute: Any, value: Any, owner: type) -> Tool:
     return value if isinstance(value, Tool) else attribute.__func__.__get__(owner, type(owner))
 
 
+def is_tool(value: Any) -> bool:
+    """Whether a value is a tool or a skill; a proxy of one, whose `__class__` may run code, is not."""
+    return issubclass(type(value), Tool)
+
+
 def is_agent(value: Any) -> bool:
     """Whether a value is an agent."""
     # What `isinstance(value, Agent)` says, in a tenth of the time: scopes hold hundreds of other values.
-    return not isinstance(value, type) and getattr(type(value), "__agent_id__", _MISSING) is not _MISSING
+    kind = type(value)
+    return not issubclass(kind, type) and getattr(kind, "__agent_id__", _MISSING) is not _MISSING

@@ -192,14 +192,16 @@ def test_methods_of_all_instances_share_a_codec_without_the_instance():
 
 
 def test_a_codec_keeps_no_tool_alive():
-    @Tool.define
-    def local(a: int) -> int:
-        """Local."""
-        raise NotImplementedError
+    def make() -> weakref.ref:
+        @Tool.define
+        def local(a: int) -> int:
+            """Local."""
+            raise NotImplementedError
 
-    assert tool_codec(local).decode('{"a": 1}').arguments == {"a": 1}
-    reference = weakref.ref(local)
-    del local
+        assert tool_codec(local).decode('{"a": 1}').arguments == {"a": 1}
+        return weakref.ref(local)
+
+    reference = make()
     gc.collect()
 
     assert reference() is None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Iterable, Mapping, Sequence, Set
+import types
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from effectful_agents.encoding import tool_codec
@@ -14,7 +15,7 @@ from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, call_assistant
 from effectful_agents.runtime import fwd, implements
 from effectful_agents.types import Scope, Tool
-from effectful_agents.types.walk import is_agent, tools_in_scope
+from effectful_agents.types.walk import ToolSet, is_agent, is_tool, tools_in_scope
 
 __all__ = ["LexicalToolExtractor"]
 
@@ -53,14 +54,14 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         tools: Set[Tool] = frozenset(),
     ) -> AssistantResult[Any]:
         discovered = self._discovered(env) if isinstance(env, Scope) else self.discover(env)
-        return fwd(messages, response_type, env, discovered | tools if tools else discovered)
+        return fwd(messages, response_type, env, ToolSet((*tools, *discovered.order)) if tools else discovered)
 
-    def discover(self, env: Mapping[str, Any]) -> frozenset[Tool]:
+    def discover(self, env: Mapping[str, Any]) -> ToolSet:
         skill = env.skill if isinstance(env, Scope) else None
         found = tools_in_scope(env, skill.receiver if skill is not None else None)
-        return frozenset(tool for tool in found if not self.json_only or tool == skill or _has_schema(tool))
+        return ToolSet(tool for tool in found if not self.json_only or tool == skill or _has_schema(tool))
 
-    def _discovered(self, env: Scope) -> frozenset[Tool]:
+    def _discovered(self, env: Scope) -> ToolSet:
         """The tools of a call; looked for again only when something in its scope has changed.
 
         The same set is given out as long as it holds, so that whoever describes the tools can go by its identity.
@@ -75,37 +76,50 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         return found.tools
 
 
+# Kinds of values that hold no tools, and of which scopes are full.
+_PLAIN = frozenset(
+    {bool, bytes, dict, float, int, list, set, str, tuple, type, type(None)}
+    | {types.BuiltinFunctionType, types.FunctionType, types.MethodType, types.ModuleType}
+)
+
+
 class _Found:
-    """The tools of a scope, and what the scope was when they were looked for."""
+    """The tools of a scope, and the tools and agents in it by which they were found. It keeps nothing else alive."""
 
-    __slots__ = ("_holders", "_names", "_values", "tools")
+    __slots__ = ("_names", "_values", "tools")
 
-    def __init__(self, env: Scope, tools: frozenset[Tool]) -> None:
+    def __init__(self, env: Scope, tools: ToolSet) -> None:
         self.tools = tools
-        self._holders = [value for value in env.values() if is_agent(value)]
         self._names, self._values = self._look(env)
 
     def holds(self, env: Scope) -> bool:
         names, values = self._look(env)
-        return (
-            names == self._names and len(values) == len(self._values) and all(map(operator.is_, values, self._values))
-        )
+        return names == self._names and all(map(operator.is_, values, self._values))
 
     def _look(self, env: Scope) -> tuple[list[str], list[Any]]:
         names: list[str] = []
         values: list[Any] = []
-        for namespace in self._namespaces(env):
-            names += namespace
-            values += namespace.values()
+        holders = [value for value in env.arguments.values() if is_agent(value)]
+        for namespace in env.context.namespaces():
+            for name, value in list(namespace.items()):
+                if type(value) not in _PLAIN:
+                    if is_tool(value):
+                        names.append(name)
+                        values.append(value)
+                    elif is_agent(value):
+                        names.append(name)
+                        values.append(value)
+                        holders.append(value)
+        for holder in holders:  # a tool may be set on an agent later
+            for name, value in list(getattr(holder, "__dict__", {}).items()):
+                if is_tool(value):
+                    names.append(name)
+                    values.append(value)
         return names, values
-
-    def _namespaces(self, env: Scope) -> Iterable[Mapping[str, Any]]:
-        yield from env.context.namespaces()
-        yield from (vars(holder) for holder in self._holders if hasattr(holder, "__dict__"))
 
 
 def _offers(value: Any) -> bool:
-    return isinstance(value, Tool) or is_agent(value)
+    return is_tool(value) or is_agent(value)
 
 
 def _has_schema(tool: Tool) -> bool:

@@ -18,7 +18,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.loop.offer import offer
 from effectful_agents.handlers.loop.prompts import brief_task, full_task, user_section
-from effectful_agents.handlers.loop.reply import assistant_message, decode_answer, decode_tool_calls
+from effectful_agents.handlers.loop.reply import decode_answer, decode_tool_calls, read_reply
 from effectful_agents.handlers.loop.timing import tool_value
 from effectful_agents.handlers.loop.tool_calls import carry_out
 from effectful_agents.messages import Message, Request, SystemMessage, ToolMessage, UserMessage
@@ -140,11 +140,10 @@ class AgentLoop(PromptInjectingInterpretation):
             request["response_format"] = response_format
         response = completion(**request)
 
-        message, reason = assistant_message(response, messages)
-        cut = reason == "length"
-        if message.get("tool_calls"):
-            return message, decode_tool_calls(message, response, offered.tools, env, cut=cut), None
-        return message, [], decode_answer(message, response_type, env, cut=cut)
+        reply = read_reply(response, messages)
+        if reply.arguments:
+            return reply.message, decode_tool_calls(reply, offered.tools, env), None
+        return reply.message, [], decode_answer(reply, response_type, env)
 
     @implements(call_tool)
     def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:

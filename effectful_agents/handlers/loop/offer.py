@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import weakref
-from collections.abc import Mapping, MutableMapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from effectful_agents.encoding import tool_codec
 from effectful_agents.messages import ToolDefinition
 from effectful_agents.types import Skill, Tool
+from effectful_agents.types.walk import ToolSet
 
 __all__ = ["Offer", "offer"]
 
@@ -29,10 +29,6 @@ class Offer(NamedTuple):
     tools: Mapping[str, Tool]
 
 
-# By the very set: the extractor hands out the same one from turn to turn, and from call to call where it can.
-_offers: MutableMapping[frozenset[Tool], dict[Skill | None, Offer]] = weakref.WeakKeyDictionary()
-
-
 def offer(tools: Set[Tool], anchor: Skill | None) -> Offer:
     """Name and describe the tools of a request, in an order that does not depend on that of the set.
 
@@ -40,26 +36,26 @@ def offer(tools: Set[Tool], anchor: Skill | None) -> Offer:
         tools: The tools.
         anchor: The skill that is being answered: it is not offered to itself, unless it is recursive.
     """
-    if not isinstance(tools, frozenset):
+    if not isinstance(tools, ToolSet):
         return _make(tools, anchor)
-    offers = _offers.setdefault(tools, {})
-    made = offers.get(anchor)
+    # The extractor hands out the same set from turn to turn, and from call to call where it can.
+    made = tools.memo.get(anchor)
     if made is None:
-        made = offers[anchor] = _make(tools, anchor)
+        made = tools.memo[anchor] = _make(tools.order, anchor)
     return made
 
 
-def _make(tools: Set[Tool], anchor: Skill | None) -> Offer:
+def _make(tools: Iterable[Tool], anchor: Skill | None) -> Offer:
     named: dict[str, Tool] = {}
-    for tool in sorted(tools, key=_order):
+    for tool in sorted(tools, key=_order):  # of those that are alike in all of this, the scope's order stays
         if anchor is not None and tool == anchor and not anchor.recursive:
             continue
         named[_free_name(tool.__name__, named)] = tool
     return Offer([tool_codec(tool).definition(name) for name, tool in named.items()], named)
 
 
-def _order(tool: Tool) -> tuple[str, str, str]:
-    return tool.__name__, tool.__module__ or "", tool.__qualname__
+def _order(tool: Tool) -> tuple[str, str, str, str]:
+    return tool.__name__, tool.__module__ or "", tool.__qualname__, tool.description
 
 
 def _free_name(name: str, taken: Mapping[str, Tool]) -> str:

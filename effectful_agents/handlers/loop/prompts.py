@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import linecache
+import os
 import re
 import reprlib
 import sys
@@ -140,11 +142,18 @@ def type_name(annotation: Any) -> str:
 
 def _module_section(skill: Skill) -> PromptSection | None:
     module = sys.modules.get(skill.__module__)
-    return None if module is None else _module_source(module)
+    if module is None:
+        return None
+    try:
+        changed = os.stat(module.__file__ or "").st_mtime_ns
+    except (AttributeError, OSError):
+        changed = 0
+    return _module_source(module, changed)
 
 
-@functools.lru_cache(maxsize=64)  # a source is read once; a process has few modules with skills
-def _module_source(module: types.ModuleType) -> PromptSection | None:
+@functools.lru_cache(maxsize=64)  # a source is read once, and again when its file has changed
+def _module_source(module: types.ModuleType, changed: int) -> PromptSection | None:
+    linecache.checkcache(getattr(module, "__file__", None))
     try:
         text = f"```python\n{inspect.getsource(module).strip()}\n```"
     except (OSError, TypeError):
@@ -181,7 +190,9 @@ def _names(context: LexicalContext) -> tuple[list[tuple[str, str]], list[tuple[s
     modules: list[tuple[str, str]] = []
     bindings: list[tuple[str, str]] = []
     for name, value in context.items():
-        if isinstance(value, types.ModuleType):
+        if not isinstance(name, str) or not name.isidentifier():  # a namespace may have any keys
+            continue
+        if issubclass(type(value), types.ModuleType):
             if name[0] != "_":
                 modules.append((name, value.__name__))
         elif name[:2] != "__" or name[-2:] != "__":

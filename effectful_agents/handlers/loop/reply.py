@@ -4,74 +4,121 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from effectful_agents.encoding import answer_codec, normal_calls, tool_codec
 from effectful_agents.errors import ProviderError, RefusalError, ResultDecodingError, ToolCallDecodingError
 from effectful_agents.messages import AssistantMessage, Message, Response, ToolCall
+from effectful_agents.messages.text import safe_text
 from effectful_agents.operations.loop import DecodedToolCall
 from effectful_agents.types import Tool
 
-__all__ = ["assistant_message", "decode_answer", "decode_tool_calls"]
+__all__ = ["Reply", "decode_answer", "decode_tool_calls", "read_reply"]
 
 _CUT = "The reply was cut off at the limit of its length. Write a shorter one."
 
 
-def assistant_message(response: Response, messages: Sequence[Message]) -> tuple[AssistantMessage, str | None]:
-    """The first choice of a reply as a message for the history, and why it ended.
+class Reply(NamedTuple):
+    """The first choice of a reply.
+
+    Attributes:
+        message: The message for the history.
+        arguments: The arguments of its tool calls, as the model wrote them.
+        cut: Whether it ended at the limit of its length.
+    """
+
+    message: AssistantMessage
+    arguments: list[Any]
+    cut: bool
+
+
+def read_reply(response: Response, messages: Sequence[Message]) -> Reply:
+    """The first choice of a reply, with a message that a provider accepts back.
 
     Identifiers of tool calls are made unique in the conversation, arguments become JSON text of an object, and what a
     provider added (its reasoning above all) stays as it is.
 
     Raises:
-        ProviderError: There is no choice in the reply.
+        ProviderError: There is no choice in the reply, or it has not the form of one.
         RefusalError: The model declined, or a filter stopped it.
     """
-    choices = response.get("choices")
-    if not choices:
-        raise ProviderError("the reply holds no choice", provider=response.get("model", ""))
-    raw = choices[0].get("message") or {}
-    reason = choices[0].get("finish_reason")
+    choice, raw = _first_choice(response)
+    reason = choice.get("finish_reason")
     if raw.get("refusal"):
-        raise RefusalError(f"the model declined: {raw['refusal']}", provider=response.get("model", ""))
-    calls = raw.get("tool_calls") or []
+        raise RefusalError(f"the model declined: {raw['refusal']}")
     if reason == "content_filter":
-        raise RefusalError("a filter of the provider stopped the reply", provider=response.get("model", ""))
+        raise RefusalError("a filter of the provider stopped the reply")
+    calls = raw.get("tool_calls") or []
+    if isinstance(calls, Mapping):
+        calls = [calls]
+    if not isinstance(calls, list | tuple):
+        raise _malformed("its tool calls are no list")
     message = {
         key: value for key, value in raw.items() if value is not None and key not in ("tool_calls", "function_call")
     }
     message["role"] = "assistant"
-    message.setdefault("content", None if calls else "")
+    message["content"] = _content(raw.get("content"), None if calls else "")
     if calls:
         message["tool_calls"] = normal_calls(calls, messages)
-    return cast(AssistantMessage, message), reason
+    return Reply(cast(AssistantMessage, message), [_written_arguments(call) for call in calls], reason == "length")
+
+
+def _first_choice(response: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    choices = response.get("choices") if isinstance(response, Mapping) else None
+    if not isinstance(choices, list | tuple) or not choices:
+        raise _malformed("the reply holds no choice")
+    choice = choices[0]
+    message = choice.get("message") if isinstance(choice, Mapping) else choice
+    if message is None:
+        message = {}
+    if not isinstance(choice, Mapping) or not isinstance(message, Mapping):
+        raise _malformed("its first choice is no message")
+    return choice, message
+
+
+def _malformed(problem: str) -> ProviderError:
+    return ProviderError(f"the reply of the model's service has not the form of one: {problem}")
+
+
+def _content(raw: Any, otherwise: str | None) -> Any:
+    """Content that may stand in a message: text, a list of parts, or nothing; anything else as its JSON."""
+    if raw is None:
+        return otherwise
+    if isinstance(raw, str):
+        return safe_text(raw)
+    if isinstance(raw, list | tuple):
+        parts = [part for part in raw if isinstance(part, Mapping) and isinstance(part.get("type"), str)]
+        return [
+            {**part, "text": safe_text(str(part.get("text") or ""))} if part["type"] == "text" else part
+            for part in parts
+        ] or otherwise
+    if isinstance(raw, bytes):
+        return raw.decode("utf-8", "replace")
+    return safe_text(json.dumps(raw, ensure_ascii=False, default=str))
+
+
+def _written_arguments(call: Any) -> Any:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    return function.get("arguments") if isinstance(function, Mapping) else None
 
 
 def decode_tool_calls(
-    message: AssistantMessage,
-    response: Response,
-    offered: Mapping[str, Tool],
-    env: Mapping[str, Any],
-    *,
-    cut: bool,
+    reply: Reply, offered: Mapping[str, Tool], env: Mapping[str, Any]
 ) -> list[DecodedToolCall[Any] | ToolCallDecodingError]:
     """The tool calls of a message, each decoded on its own; one that cannot be is its error.
 
     Args:
-        message: The message, as `assistant_message` made it.
-        response: The reply, for the arguments as the model wrote them.
+        reply: The reply. Where it was cut the last call may be a torso.
         offered: The tools that the model was offered, by name.
         env: The names that validators of the arguments may look at.
-        cut: Whether the reply ended at the limit of its length; the last call may then be a torso.
 
     Raises:
         ToolCallDecodingError: None of the calls could be decoded.
     """
+    message, cut = reply.message, reply.cut
     calls = message.get("tool_calls", [])
-    raw_calls: Sequence[Any] = response["choices"][0]["message"].get("tool_calls") or []
     result: list[DecodedToolCall[Any] | ToolCallDecodingError] = []
-    for index, (call, raw) in enumerate(zip(calls, raw_calls, strict=True)):
-        arguments = ((raw if isinstance(raw, Mapping) else {}).get("function") or {}).get("arguments")
+    for index, (call, arguments) in enumerate(zip(calls, reply.arguments, strict=True)):
         try:
             torso = cut and index == len(calls) - 1
             result.append(_decode_tool_call(call, arguments, offered, env, torso=torso))
@@ -104,17 +151,18 @@ def _is_complete(arguments: Any) -> bool:
         return arguments is not None
     try:
         json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
 
-def decode_answer(message: AssistantMessage, response_type: Any, env: Mapping[str, Any], *, cut: bool) -> Any:
+def decode_answer(reply: Reply, response_type: Any, env: Mapping[str, Any]) -> Any:
     """The value that an answer stands for.
 
     Raises:
         ResultDecodingError: It does not fit `response_type`, or it was cut off.
     """
+    message, cut = reply.message, reply.cut
     content = message["content"]
     if isinstance(content, list):
         content = "".join(part["text"] for part in content if part["type"] == "text")
