@@ -51,7 +51,8 @@ def main(arguments: Sequence[str] | None = None, *, program: str = "python -m ef
         return _fail(str(error), code=2)
     with contextlib.ExitStack() as installed:
         installed.enter_context(stack)
-        if sys.stderr.isatty():
+        # Whoever renders the conversation shows more than the progress, on the same screen.
+        if sys.stderr.isatty() and not launch.options.get("render"):
             installed.enter_context(_progress())
         return _run(script, launch)
 

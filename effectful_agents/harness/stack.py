@@ -69,6 +69,10 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         yield FrameworkDocumenter()
     # Inside the loop, whose messages it records, and outside of what repeats a turn, which reads the failed attempts.
     yield HistoryBuilder()
+    # Inside of what asks the model, and next to the history, whose messages it knows again: it stands outside of
+    # whatever may change them on their way.
+    if settings.render:
+        yield _renderer()
     # Sees the finished message wherever it stands.
     if settings.dump_system_prompt is not None:
         yield SystemPromptDumper(settings.dump_system_prompt)
@@ -78,6 +82,12 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # Innermost: it catches what anything further out could not make sense of.
     if settings.num_retries:
         yield TenacityRetryer(stop=tenacity.stop_after_attempt(settings.num_retries))
+
+
+def _renderer() -> Interpretation:
+    from effectful_agents.handlers.observability.rich import RichTerminalRenderer  # noqa: PLC0415 - loads rich
+
+    return RichTerminalRenderer()
 
 
 def _transport(settings: Settings) -> dict[str, Any]:
@@ -130,7 +140,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 # Options whose parts come with a later version, and the value that does without.
 _LATER: Mapping[str, tuple[Any, ...]] = {
     "langfuse": (False,),
-    "render": (False,),
     "persist_db": (None,),
     "eval_provider": (None, "none"),
     "type_checker": (None, "none"),
@@ -140,6 +149,8 @@ _LATER: Mapping[str, tuple[Any, ...]] = {
 
 
 def _check(settings: Settings) -> None:
+    if settings.model is not None and not isinstance(settings.model, str):
+        raise OptionError(f"`model` is {settings.model!r}; it is the name of a model.")
     for name, choices in _CHOICES.items():
         value = getattr(settings, name)
         if value is not None and value not in choices:

@@ -24,7 +24,7 @@ class ToolSet(frozenset[Tool]):
     memo: dict[Any, Any]
 
     def __new__(cls, tools: Iterable[Tool] = ()) -> ToolSet:
-        order = tuple(tools)
+        order = tuple(dict.fromkeys(tools))
         self = super().__new__(cls, order)
         self.order = order
         self.memo = {}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -173,7 +175,6 @@ def test_the_settings_reach_the_request(script, tmp_path, here, capsys):
         ("--turns 0", "`turns` is 0"),
         ("--num-retries -1", "`num_retries` is -1"),
         ("--langfuse", "`langfuse=True`"),
-        ("--render", "`render=True`"),
         ("--persist-db a.db", "`persist_db='a.db'`"),
         ("--tool-calling auto", "`tool_calling='auto'`"),
         ("--eval-provider builtin", "`eval_provider='builtin'`"),
@@ -193,6 +194,35 @@ def test_an_option_with_a_wrong_value_is_one_line_and_the_script_does_not_run(
     (line,) = shown.err.splitlines()
     assert line.startswith("error: ")
     assert said in line
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("options", "rendered"), [((), False), (("--render",), True)])
+def test_a_terminal_shows_the_conversation_or_else_the_progress(options, rendered, script, tmp_path):
+    import pty
+
+    program = f"""
+from effectful_agents import handler
+from effectful_agents.harness.launcher import main
+from effectful_agents.testing import ScriptedModel
+
+with handler(ScriptedModel("Hello!")):
+    main({[script(ASK, model=True), "--model", "gpt-5-mini", *options]!r})
+"""
+    ours, its = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=its, stderr=its):
+        os.close(its)
+        shown = b""
+        with contextlib.suppress(OSError):  # Linux's way to say that the other end is closed
+            while piece := os.read(ours, 4096):
+                shown += piece
+        os.close(ours)
+    text = shown.decode()
+    assert text.endswith("Hello!\r\n")
+    assert ("writing… Hello!" in text) is not rendered
+    assert (" user " in text) is rendered
 
 
 # Help

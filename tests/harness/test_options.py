@@ -110,6 +110,15 @@ def test_the_system_message_can_be_written_to_a_file(tmp_path):
             assert file.read() == request["messages"][0]["content"]
 
 
+@pytest.mark.parametrize(("render", "terminal", "shown"), [(True, "1", True), (True, "0", False), (False, "1", False)])
+def test_conversations_are_rendered_on_a_terminal_where_that_is_asked_for(render, terminal, shown, monkeypatch, capsys):
+    monkeypatch.setenv("TTY_COMPATIBLE", terminal)
+    assert ask(calls("weather", city="Oslo"), 3, render=render)[0] == 3
+    out = capsys.readouterr().out
+    assert ("sunny" in out) is shown
+    assert bool(out) is shown
+
+
 # The length of the system message
 
 
@@ -149,7 +158,6 @@ def test_brief_and_full_go_with_the_same_tools_and_calling(prompt):
     ("name", "value", "alternative"),
     [
         ("langfuse", True, "False"),
-        ("render", True, "False"),
         ("persist_db", "agents.db", "Leave it out"),
         ("eval_provider", "builtin", "'none'"),
         ("eval_provider", "restricted", "'none'"),

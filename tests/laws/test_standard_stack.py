@@ -20,6 +20,7 @@ FULL = [
 ]
 BRIEF = [name for name in FULL if name != "FrameworkDocumenter"]
 DUMPING = [*FULL[:6], "SystemPromptDumper", *FULL[6:]]
+RENDERING = [*FULL[:6], "RichTerminalRenderer", *FULL[6:]]
 
 
 def without(name: str) -> list[str]:
@@ -36,17 +37,22 @@ def without(name: str) -> list[str]:
         ({"model": "local/smollm2"}, BRIEF),
         ({"num_retries": 0}, without("TenacityRetryer")),
         ({"dump_system_prompt": "prompt.md"}, DUMPING),
+        ({"render": True}, RENDERING),
         ({"check_contracts": False}, without("PydanticSkillArgValidator")),
         ({"tool_collection": "none"}, without("LexicalToolExtractor")),
         (
             {
                 "model": "local/smollm2",
                 "num_retries": 0,
+                "render": True,
                 "dump_system_prompt": "prompt.md",
                 "check_contracts": False,
                 "tool_collection": "none",
             },
-            ["AgentLoop", "LiteLLMConfigurer", "LocalModel", "HistoryBuilder", "SystemPromptDumper"],
+            [
+                *("AgentLoop", "LiteLLMConfigurer", "LocalModel", "HistoryBuilder"),
+                *("RichTerminalRenderer", "SystemPromptDumper"),
+            ],
         ),
     ],
     ids=str,

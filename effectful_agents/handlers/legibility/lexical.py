@@ -14,7 +14,7 @@ from effectful_agents.messages import Message
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, call_assistant
 from effectful_agents.runtime import fwd, implements
-from effectful_agents.types import Scope, Tool
+from effectful_agents.types import Scope, Skill, Tool
 from effectful_agents.types.walk import ToolSet, is_agent, is_tool, tools_in_scope
 
 __all__ = ["LexicalToolExtractor"]
@@ -76,6 +76,8 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         return found.tools
 
 
+_TOOLS = frozenset({Tool, Skill})
+
 # Kinds of values that hold no tools, and of which scopes are full.
 _PLAIN = frozenset(
     {bool, bytes, dict, float, int, list, set, str, tuple, type, type(None)}
@@ -90,32 +92,29 @@ class _Found:
 
     def __init__(self, env: Scope, tools: ToolSet) -> None:
         self.tools = tools
-        self._names, self._values = self._look(env)
+        self._names, self._values = _look(env)
 
     def holds(self, env: Scope) -> bool:
-        names, values = self._look(env)
+        names, values = _look(env)
         return names == self._names and all(map(operator.is_, values, self._values))
 
-    def _look(self, env: Scope) -> tuple[list[str], list[Any]]:
-        names: list[str] = []
-        values: list[Any] = []
-        holders = [value for value in env.arguments.values() if is_agent(value)]
-        for namespace in env.context.namespaces():
-            for name, value in list(namespace.items()):
-                if type(value) not in _PLAIN:
-                    if is_tool(value):
-                        names.append(name)
-                        values.append(value)
-                    elif is_agent(value):
-                        names.append(name)
-                        values.append(value)
-                        holders.append(value)
-        for holder in holders:  # a tool may be set on an agent later
-            for name, value in list(getattr(holder, "__dict__", {}).items()):
-                if is_tool(value):
-                    names.append(name)
-                    values.append(value)
-        return names, values
+
+def _look(env: Scope) -> tuple[list[str], list[Any]]:
+    """The tools and agents of a scope with their names, and the tools that were set on agents.
+
+    It runs in each turn, over all names that the skill sees: hence the tests by kind, and no call for a tool.
+    """
+    seen = [
+        pair
+        for namespace in env.context.namespaces()
+        for pair in list(namespace.items())
+        if (kind := type(pair[1])) in _TOOLS or (kind not in _PLAIN and _offers(pair[1]))
+    ]
+    others = [value for _, value in seen if type(value) not in _TOOLS]
+    for holder in (*env.arguments.values(), *others):
+        if is_agent(holder):
+            seen += [pair for pair in list(getattr(holder, "__dict__", {}).items()) if is_tool(pair[1])]
+    return [name for name, _ in seen], [value for _, value in seen]
 
 
 def _offers(value: Any) -> bool:

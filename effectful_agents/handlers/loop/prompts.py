@@ -43,13 +43,7 @@ def brief_task(skill: Skill) -> PromptSection:
 
 def full_task(skill: Skill, scope: Scope) -> PromptSection:
     """The task with all that the code around it says, what changes least first."""
-    modules, bindings = _names(scope.context)
-    parts = (
-        _module_section(skill),
-        _specification_section(skill),
-        _table_section("Imported modules", ("Name", "Module"), modules),
-        _table_section("Lexical scope", ("Name", "Type"), bindings),
-    )
+    parts = (_module_section(skill), _specification_section(skill), *_tables(scope.context))
     return section(signature_text(skill), *(part for part in parts if part is not None))
 
 
@@ -185,19 +179,32 @@ def _arguments(skill: Skill) -> str:
     return f"Arguments:\n```json\n{json.dumps(properties, indent=2, ensure_ascii=False)}\n```" if properties else ""
 
 
-def _names(context: LexicalContext) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _tables(context: LexicalContext) -> tuple[PromptSection | None, PromptSection | None]:
     """The modules of a scope with their names, and the other names with their types; never a value."""
+    names = context.snapshot()
+    # A scope has hundreds of names and seldom changes: written again only when it has.
+    shape = [(name, value if type(value) is types.ModuleType else type(value)) for name, value in names.items()]
+    written = context.memo.get(_tables)
+    if written is None or written[0] != shape:
+        written = context.memo[_tables] = shape, _write_tables(shape)
+    return written[1]
+
+
+def _write_tables(shape: list[tuple[Any, Any]]) -> tuple[PromptSection | None, PromptSection | None]:
     modules: list[tuple[str, str]] = []
     bindings: list[tuple[str, str]] = []
-    for name, value in context.items():
+    for name, kind in shape:
         if not isinstance(name, str) or not name.isidentifier():  # a namespace may have any keys
             continue
-        if issubclass(type(value), types.ModuleType):
+        if isinstance(kind, types.ModuleType):
             if name[0] != "_":
-                modules.append((name, value.__name__))
+                modules.append((name, kind.__name__))
         elif name[:2] != "__" or name[-2:] != "__":
-            bindings.append((name, type(value).__name__))
-    return modules, bindings
+            bindings.append((name, kind.__name__))
+    return (
+        _table_section("Imported modules", ("Name", "Module"), modules),
+        _table_section("Lexical scope", ("Name", "Type"), bindings),
+    )
 
 
 def _table_section(title: str, heads: tuple[str, str], rows: list[tuple[str, str]]) -> PromptSection | None:
