@@ -26,6 +26,8 @@ from effectful_agents.handlers.legibility import FrameworkDocumenter, LexicalToo
 from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.observability.progress import ProgressDisplay
+from effectful_agents.handlers.observability.rich import RichTerminalRenderer
+from effectful_agents.handlers.provision.http import HttpModel
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
 from effectful_agents.handlers.validation import PydanticSkillArgValidator
@@ -33,6 +35,8 @@ from effectful_agents.testing import ScriptedModel
 
 ABSENT = "local/absent.gguf"
 """A local model that there is not: who is asked for it says so at once."""
+NOWHERE = "http://127.0.0.1:9/v1"
+"""An address at which nobody answers."""
 
 
 @dataclasses.dataclass
@@ -57,9 +61,11 @@ SAMPLES: Mapping[type, Make] = {
     LexicalToolExtractor: lambda around: LexicalToolExtractor(),
     LiteLLMConfigurer: lambda around: LiteLLMConfigurer("scripted", temperature=0),
     LocalModel: lambda around: LocalModel(None),
+    HttpModel: lambda around: HttpModel(NOWHERE, model="absent"),
     ProgressDisplay: lambda around: ProgressDisplay(Console(file=around.terminal, force_terminal=True)),
     FrameworkDocumenter: lambda around: FrameworkDocumenter(),
     HistoryBuilder: lambda around: HistoryBuilder(),
+    RichTerminalRenderer: lambda around: RichTerminalRenderer(Console(file=around.terminal, force_terminal=True)),
     SystemPromptDumper: lambda around: SystemPromptDumper(around.dump),
     PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
     TenacityRetryer: lambda around: TenacityRetryer(stop=tenacity.stop_after_attempt(3)),
@@ -102,7 +108,7 @@ ORDERED: tuple[Ordered, ...] = (
             *(PydanticSkillArgValidator, TenacityRetryer),
         )
     ),
-    *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, ProgressDisplay)),
+    *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, ProgressDisplay, RichTerminalRenderer)),
     Ordered(
         HistoryBuilder,
         TenacityRetryer,

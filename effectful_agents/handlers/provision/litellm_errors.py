@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ from effectful_agents.errors import (
     RefusalError,
     RequestTimeoutError,
 )
-from effectful_agents.operations.world import now
+from effectful_agents.handlers.provision.retries import retry_after
 
 __all__ = ["translated"]
 
@@ -62,7 +61,7 @@ def translated(
     message = f"`{request['model']}`: {said}"
     provider = getattr(error, "llm_provider", None) or ""
     status = _status(error) if answer is None else answer.status_code
-    retry_after = None if answer is None else _retry_after(answer.headers)
+    pause = None if answer is None else retry_after(answer.headers)
     codes = {getattr(cause, "code", None) for cause in causes}  # LiteLLM looks at the text only
     if isinstance(error, litellm.ContextWindowExceededError) or "context_length_exceeded" in codes:
         return ContextLengthError(message, provider=provider)
@@ -70,12 +69,12 @@ def translated(
         return RefusalError(message, status=status, provider=provider)
     if isinstance(error, litellm.Timeout) or caused_by(httpx.TimeoutException):
         status = None if answer is None else status  # LiteLLM says 408 where nobody has answered
-        return RequestTimeoutError(message, status=status, provider=provider, retryable=True, retry_after=retry_after)
+        return RequestTimeoutError(message, status=status, provider=provider, retryable=True, retry_after=pause)
     if caused_by(httpx.TransportError, ConnectionError):
         return NetworkError(message, provider=provider)
     if answer is None and caused_by(json.JSONDecodeError):
         return ProviderError(f"`{request['model']}`: the reply is not JSON: {said}", provider=provider)
-    return ProviderError(message, status=status, provider=provider, retry_after=retry_after)
+    return ProviderError(message, status=status, provider=provider, retry_after=pause)
 
 
 def _misuse(
@@ -129,16 +128,3 @@ def _status(error: Exception) -> int | None:
     # Nothing was answered. LiteLLM's 4xx is then its own refusal of the request, its 5xx a word for anything else.
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) and 400 <= status < 500 else None
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds, from a number of seconds or a date."""
-    value = headers.get("retry-after", "")
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now())
-    except ValueError:
-        return None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import email.utils
+from collections.abc import Callable, Mapping
 
 from effectful_agents.errors import ProviderError
-from effectful_agents.operations.world import random, sleep
+from effectful_agents.operations.world import now, random, sleep
 
-__all__ = ["RETRIES", "retried"]
+__all__ = ["RETRIES", "retried", "retry_after"]
 
 RETRIES = 2
 """How often a request is made again where nothing is said about it."""
@@ -53,3 +54,20 @@ def retried[T](ask: Callable[[], T], retries: int | None) -> T:
                 raise
         attempt += 1
         sleep(pause)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, where an answer says so as a number or as a date; None where it does not.
+
+    >>> retry_after({"retry-after": "20"})
+    20.0
+    """
+    value = headers.get("retry-after", "")
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now())
+    except ValueError:
+        return None

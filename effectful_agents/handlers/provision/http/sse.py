@@ -9,13 +9,13 @@ __all__ = ["events"]
 
 
 def events(body: Iterable[bytes]) -> Iterator[str]:
-    """The data of each event in a body that arrives in pieces, however it was cut.
+    r"""The data of each event in a body that arrives in pieces, however it was cut.
 
     Names and numbers of events are ignored, since no service for chat completions says anything in them. An event that
     no blank line ends counts too, as some servers leave out the last one.
 
-    >>> list(events([b": hello", b"\\n\\nda", b"ta: 1\\r\\n\\r\\ndata: 2\\ndata: 3"]))
-    ['1', '2\\n3']
+    >>> list(events([b": hello", b"\n\nda", b"ta: 1\r\n\r\ndata: 2\ndata: 3"]))
+    ['1', '2\n3']
     """
     data: list[str] = []
     for line in _lines(body):
