@@ -1,7 +1,9 @@
 """What all tests share: the switches for tests that need something, and a world without the user's settings."""
 
 import asyncio
+import gc
 import importlib.util
+import sys
 
 import pytest
 from hypothesis import settings
@@ -34,3 +36,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EFFECTFUL_AGENTS_MODEL", raising=False)
+
+
+def pytest_sessionfinish() -> None:
+    # LiteLLM keeps its clients for the whole process and closes none; at the end each would be a warning on the screen.
+    if "litellm" in sys.modules:
+        import httpx
+
+        for client in [one for one in gc.get_objects() if isinstance(one, httpx.Client)]:
+            client.close()
