@@ -45,6 +45,10 @@ def main(arguments: Sequence[str] | None = None, *, program: str = "python -m ef
     if not script.is_file():
         return _fail(f"there is no script `{launch.script}`.", code=2)
     try:
+        source = script.read_bytes()
+    except OSError as error:
+        return _fail(f"the script `{launch.script}` cannot be read: {error.strerror}.", code=2)
+    try:
         options: dict[str, Any] = {**launch.options, "model": launch.options.get("model") or _default_model()}
         stack = harness(**options)
     except ConfigurationError as error:
@@ -54,7 +58,7 @@ def main(arguments: Sequence[str] | None = None, *, program: str = "python -m ef
         # Whoever renders the conversation shows more than the progress, on the same screen.
         if sys.stderr.isatty() and not launch.options.get("render"):
             installed.enter_context(_progress())
-        return _run(script, launch)
+        return _run(script, source, launch)
 
 
 def _default_model() -> str:
@@ -74,7 +78,7 @@ def _progress() -> Any:
     return handler(ProgressDisplay())
 
 
-def _run(script: Path, launch: Launch) -> int:
+def _run(script: Path, source: bytes, launch: Launch) -> int:
     """Execute the script as `__main__`, with its folder first on the path and its own arguments."""
     # Absolute, as Python has it: the script may go to another folder, and its source is still found.
     path = os.path.abspath(script)
@@ -88,7 +92,7 @@ def _run(script: Path, launch: Launch) -> int:
     sys.path[: 0 if sys.flags.safe_path else 1] = [str(script.resolve().parent)]
     try:
         # Not to inherit the `from __future__` imports of this module.
-        code = compile(script.read_bytes(), path, "exec", dont_inherit=True)
+        code = compile(source, path, "exec", dont_inherit=True)
         exec(code, module.__dict__)
     except SystemExit as exit_:
         return _exit_code(exit_)
