@@ -287,6 +287,16 @@ def test_extract_asks_no_model_about_nothing(text, launch, tmp_path, monkeypatch
 # On the model inside the process
 
 
+def test_fan_out(run):
+    def reply(request: Any) -> Any:
+        return "fish" if "trout" in user_text(request) else "bird"
+
+    out, requests = run("fan_out", *[reply] * 12)
+    lines = out.splitlines()
+    assert len(lines) == len(requests) == 12
+    assert lines[:3] == ["eagle: bird", "trout: fish", "wolf: bird"]
+
+
 @pytest.fixture
 def run_locally(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """A function that runs an example on SmolLM2; it gives what was printed, the requests and the replies."""
