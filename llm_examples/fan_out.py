@@ -11,7 +11,7 @@ from rich.progress import Progress
 
 from effectful_agents import NotHandled, Skill
 
-ANIMALS = "eagle trout wolf owl shark bear robin salmon lion penguin tuna horse".split()
+ANIMALS = ["eagle", "trout", "wolf", "owl", "shark", "bear", "robin", "salmon", "lion", "penguin", "tuna", "horse"]
 
 type Kind = Literal["mammal", "bird", "fish"]
 

@@ -19,7 +19,7 @@ from effectful_agents.operations.loop import completion
 from effectful_agents.testing import ScriptedModel, batch, calls, says
 
 EXAMPLES = Path(__file__).parent.parent / "llm_examples"
-NAMES = ["chatbot", "extract", "joke", "limerick", "primes", "vacation"]
+NAMES = ["chatbot", "extract", "fan_out", "joke", "limerick", "primes", "vacation"]
 
 
 def path(name: str) -> str:
@@ -324,6 +324,14 @@ def run_locally(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 def test_limerick_on_the_local_model(run_locally):
     out, _, (reply,) = run_locally("limerick")
     assert out.strip() == reply["choices"][0]["message"]["content"].strip() != ""
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
+def test_fan_out_on_the_local_model(run_locally):
+    out, requests, _ = run_locally("fan_out")
+    assert len(requests) == 12
+    assert all(line.split(": ")[1] in ("mammal", "bird", "fish") for line in out.splitlines())
 
 
 @pytest.mark.slow
