@@ -344,7 +344,7 @@ def test_joke_on_the_local_model(run_locally):
     assert "".join(punchline)
     joke = json.loads(replies[-1]["choices"][0]["message"]["content"])
     assert all(1 <= len(line) <= 80 for line in joke.values())
-    assert "on the theme of lizards" in user_text(requests[0])
+    assert "joke about lizards" in user_text(requests[0])
 
 
 @pytest.mark.slow
