@@ -34,10 +34,9 @@ Errors carry fields, not only text. `retryable` says whether the same request ma
 from __future__ import annotations
 
 import abc
-import re
-import traceback
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, override
+
+from effectful_agents.tracebacks import describe_exception, summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,7 +197,7 @@ class ToolCallDecodingError[E: BaseException](DecodingError[E]):
         others: Sequence[ToolCallDecodingError] = (),
     ) -> None:
         name = raw_tool_call["function"]["name"]
-        super().__init__(f"the model's call of `{name}` cannot be decoded: {_message(original_error)}")
+        super().__init__(f"the model's call of `{name}` cannot be decoded: {summary(original_error)}")
         self.original_error = original_error
         self.raw_message = raw_message
         self.raw_tool_call = raw_tool_call
@@ -220,7 +219,7 @@ class ResultDecodingError[E: BaseException](DecodingError[E]):
     """
 
     def __init__(self, original_error: E, raw_message: AssistantMessage) -> None:
-        super().__init__(f"the model's answer cannot be decoded: {_message(original_error)}")
+        super().__init__(f"the model's answer cannot be decoded: {summary(original_error)}")
         self.original_error = original_error
         self.raw_message = raw_message
 
@@ -243,7 +242,7 @@ class ToolCallExecutionError[E: BaseException](AgentsError):
     """
 
     def __init__(self, original_error: E, raw_tool_call: Any) -> None:
-        super().__init__(f"the tool `{raw_tool_call.name}` raised {_message(original_error)}")
+        super().__init__(f"the tool `{raw_tool_call.name}` raised {summary(original_error)}")
         self.original_error = original_error
         self.raw_tool_call = raw_tool_call
 
@@ -390,61 +389,6 @@ class Suspended(Signal):
 
 class Cancelled(Signal):
     """The call was ended on purpose, by the program that made it."""
-
-
-# --- what the model is told about an exception ------------------------------------------------------------------------
-
-_PACKAGE = PurePath(__file__).parent
-_MOST_FRAMES = 20
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
-
-
-def describe_exception(error: BaseException, *, include_traceback: bool = True) -> str:
-    """An exception as text for the model, the same in every process.
-
-    Args:
-        error: The exception.
-        include_traceback: Whether to list the frames of user code that it passed through. File names come without
-            their folders, frames of this package and of effectful are left out, and addresses are blotted out.
-
-    Returns:
-        The lines of the text, the exception last.
-
-    >>> describe_exception(ValueError("no such city"))
-    'ValueError: no such city'
-    """
-    lines = []
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_user_code(frame.filename)]
-    if include_traceback and frames:
-        lines.append("Traceback (most recent call last):")
-        # A recursion without end has a thousand frames, and the first and last few say all.
-        for frame in frames if len(frames) <= _MOST_FRAMES else frames[: _MOST_FRAMES // 2]:
-            lines += _frame_lines(frame)
-        if len(frames) > _MOST_FRAMES:
-            lines.append(f"  … {len(frames) - _MOST_FRAMES // 2 * 2} more …")
-            for frame in frames[-(_MOST_FRAMES // 2) :]:
-                lines += _frame_lines(frame)
-    lines.append(_message(error))
-    text = _ADDRESS.sub("0x…", "\n".join(lines))
-    return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate has no form on the wire
-
-
-def _frame_lines(frame: traceback.FrameSummary) -> list[str]:
-    place = f'  File "{PurePath(frame.filename).name}", line {frame.lineno}, in {frame.name}'
-    return [place, f"    {frame.line}"] if frame.line else [place]
-
-
-def _is_user_code(filename: str) -> bool:
-    path = PurePath(filename)
-    return not (path.is_relative_to(_PACKAGE) or "site-packages" in path.parts)
-
-
-def _message(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception as broken:  # a user's __str__ may raise; the failure must still be told
-        text = f"(its text cannot be shown: {type(broken).__name__})"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _tool_message(tool_call_id: str, content: str) -> ToolMessage:
