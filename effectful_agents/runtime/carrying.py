@@ -8,10 +8,11 @@ Nothing in effectful binds `get_runtime` when it is imported, so one assignment 
 
 import contextvars
 import functools
+import os
 from collections.abc import Callable, Mapping, MutableMapping
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+import effectful
 from effectful.internals import runtime as effectful_runtime
 from effectful.ops.types import Operation as EffectfulOperation
 
@@ -58,8 +59,19 @@ class _Runtime:
         evaluated.set(value)
 
 
+def _installed_version() -> str:
+    # `importlib.metadata` takes longer to load than all the rest of this package.
+    for folder in effectful.__path__:
+        for name in os.listdir(os.path.dirname(folder)):
+            if name.startswith("effectful-") and name.endswith(".dist-info"):
+                return name.removeprefix("effectful-").removesuffix(".dist-info")
+    from importlib import metadata  # noqa: PLC0415 - see above
+
+    return metadata.version("effectful")
+
+
 def _check_version() -> None:
-    version = metadata.version("effectful")
+    version = _installed_version()
     if version.split(".")[:2] != _WRITTEN_FOR.split("."):
         raise ConfigurationError(
             f"`effectful_agents` was written for effectful {_WRITTEN_FOR}.x and found {version}; "

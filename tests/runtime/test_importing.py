@@ -31,8 +31,11 @@ def test_import_is_refused_while_a_handler_of_the_library_is_installed() -> None
 def test_another_version_of_effectful_is_refused() -> None:
     done = run(
         """
-        from importlib import metadata
-        metadata.version = lambda name: "0.5.1"
+        import os, tempfile
+        import effectful
+        other = tempfile.mkdtemp()
+        os.mkdir(os.path.join(other, "effectful-0.5.1.dist-info"))
+        effectful.__path__.insert(0, os.path.join(other, "effectful"))
         import effectful_agents.runtime
         """
     )
