@@ -76,9 +76,6 @@ class TenacityRetryer(PromptInjectingInterpretation):
             # Nearly every turn succeeds at once: tenacity, which takes longer than the rest of the turn, is for others.
             return fwd()
         except Exception as error:
-            if not self._may_repeat(error):
-                del history[start:]
-                raise
             try:
                 return self._ask_again(error, history, start, (messages, response_type, env, tools))
             except BaseException:
@@ -90,26 +87,23 @@ class TenacityRetryer(PromptInjectingInterpretation):
         finally:
             _taken_on.set(outer)
 
-    def _may_repeat(self, error: Exception) -> bool:
-        state = tenacity.RetryCallState(self.call_assistant_retryer, None, (), {})
-        state.set_exception((type(error), error, error.__traceback__))
-        return self.call_assistant_retryer.retry(state)
-
     def _ask_again(
         self, failure: Exception, history: MutableSequence[Message], start: int, arguments: tuple[Any, ...]
     ) -> AssistantResult[Any]:
         messages, *rest = arguments
         pending: Exception | None = failure
-        for attempt in self.call_assistant_retryer.copy():
-            with attempt:
-                if pending is not None:  # the first attempt, which has been made already
-                    pending, raised = None, pending
-                    raise raised
-                sent = history if messages is history else [*messages, *history[start:]]
-                reply = fwd(sent, *rest)
-                del history[start:]
-                return reply
-        raise failure  # tenacity was configured to end without an exception
+
+        def attempt() -> AssistantResult[Any]:
+            nonlocal pending
+            if pending is not None:  # the first attempt, which has been made already
+                pending, raised = None, pending
+                raise raised
+            sent = history if messages is history else [*messages, *history[start:]]
+            return fwd(sent, *rest)
+
+        reply = self.call_assistant_retryer.copy()(attempt)
+        del history[start:]
+        return reply
 
     @implements(call_tool)
     def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:

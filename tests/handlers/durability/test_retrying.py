@@ -307,3 +307,12 @@ def test_the_errors_of_tools_that_are_told_can_be_chosen(caught, kind, told):
     talk = Conversation(calls("fail", kind=kind), 7, catch_tool_errors=caught)
     assert (talk.value == 7) == told
     assert isinstance(talk.error, ToolCallExecutionError) != told
+
+
+def test_what_tenacity_is_told_to_give_at_the_end_is_the_turn():
+    last: Any = ({"role": "assistant", "content": "given up"}, [], -1)
+    retryer = TenacityRetryer(stop=tenacity.stop_after_attempt(2), retry_error_callback=lambda state: last)
+    with handler(ScriptedModel(BAD, BAD)), handler(Layers(AgentLoop(), HistoryBuilder(), retryer)):
+        result = run(number)
+    assert result.value == -1
+    assert [message["role"] for message in result.messages] == ["system", "user", "assistant"]
