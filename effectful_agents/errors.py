@@ -272,11 +272,12 @@ class Denied(AgentsError):
     """A policy ended the run.
 
     Attributes:
-        decision: The decision that was taken (an `effectful_agents.operations.policy.Decision`).
+        decision: The decision that was taken, or its reason as text.
     """
 
     def __init__(self, decision: Any) -> None:
-        super().__init__(getattr(decision, "message", "") or "a policy ended the run")
+        message = decision if isinstance(decision, str) else getattr(decision, "message", "")
+        super().__init__(message or "a policy ended the run")
         self.decision = decision
 
 

@@ -50,6 +50,7 @@ __all__ = [
     "completion",
     "count_tokens",
     "send_request",
+    "tool_result",
 ]
 
 _LOOP = (
@@ -165,6 +166,34 @@ def call_tool[T](tool_call: DecodedToolCall[T]) -> ToolResult[T]:
         ToolCallExecutionError: The tool raised. A handler may catch it and return it in the place of the value.
     """
     raise MissingHandlerError("call_tool", _LOOP)
+
+
+def tool_result(tool_call: DecodedToolCall[Any], content: str, value: Any = None) -> ToolResult[Any]:
+    """What a handler of `call_tool` returns that answers a call itself: to deny it, or from a cache.
+
+    Args:
+        tool_call: The call.
+        content: What the model is told.
+        value: The value, for handlers further inside.
+
+    >>> from effectful_agents import NotHandled, Skill, Tool, fwd, handler, harness
+    >>> from effectful_agents.testing import ScriptedModel, calls
+    >>> @Tool.define
+    ... def delete(path: str) -> str:
+    ...     '''Delete a file.'''
+    ...     return "deleted"
+    >>> @Skill.define
+    ... def tidy() -> str:
+    ...     '''Tidy up.'''
+    ...     raise NotHandled
+    >>> def deny(tool_call):
+    ...     return tool_result(tool_call, "Nothing may be deleted.") if tool_call.tool == delete else fwd()
+    >>> with handler(harness()), handler({call_tool: deny}):
+    ...     with handler(ScriptedModel(calls("delete", path="/"), "I left everything.")):
+    ...         tidy()
+    'I left everything.'
+    """
+    return {"role": "tool", "tool_call_id": tool_call.id, "content": content}, value, False
 
 
 @Operation.define

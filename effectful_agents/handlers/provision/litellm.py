@@ -110,6 +110,8 @@ def _ask(request: Mapping[str, Any]) -> Response:
             ours = translated(litellm, error, request, handled)
             if ours is None:
                 raise
+            if isinstance(ours, ConfigurationError):
+                raise ours from None  # it says all; the traces of three libraries would bury it
             raise ours from error
     finally:
         _inside.set(False)

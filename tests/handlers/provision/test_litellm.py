@@ -328,7 +328,7 @@ def test_a_failure_that_stays_is_told_at_once(provider: Provider, answer: Any, e
     with pytest.raises(error, match=text) as caught:
         provider.ask()
     assert type(caught.value) is error
-    assert caught.value.__cause__ is not None
+    assert caught.value.__context__ is not None
     assert len(provider.requests) == 1
 
 
