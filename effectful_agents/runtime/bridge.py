@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,7 +25,7 @@ from effectful_agents.errors import ConfigurationError
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["bridged", "can_wait", "wait"]
+__all__ = ["bridged", "can_wait", "named", "wait"]
 
 
 class _Call(greenlet.greenlet):
@@ -55,7 +56,13 @@ def bridged[T](function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Coro
     """
     call = _Call(lambda: function(*args, **kwargs))
     call.gr_context = contextvars.copy_context()
-    return cast("Coroutine[Any, Any, T]", _drive(call))
+    coroutine = _drive(call)
+    _calls[coroutine] = call
+    return coroutine
+
+
+# The calls of coroutines that `bridged` has made.
+_calls: weakref.WeakKeyDictionary[Any, _Call] = weakref.WeakKeyDictionary()
 
 
 async def _drive(call: _Call) -> Any:
@@ -80,6 +87,13 @@ def _turns(call: _Call) -> Generator[Any, Any, Any]:
             send = call.leaf.throw
 
 
+def named[T](coroutine: Coroutine[Any, Any, T], name: str) -> Coroutine[Any, Any, T]:
+    """The coroutine, by that name in warnings and in the descriptions of tasks."""
+    native = cast(types.CoroutineType, coroutine)
+    native.__name__ = native.__qualname__ = name
+    return coroutine
+
+
 def can_wait() -> bool:
     """Whether the code that runs is part of a bridged call, so that `wait` parks it instead of blocking the thread."""
     return _enclosing() is not None
@@ -97,6 +111,11 @@ def wait[T](awaitable: Awaitable[T]) -> T:
     """
     call = _enclosing()
     if call is None:
+        inner = _calls.get(awaitable) if inspect.iscoroutine(awaitable) else None
+        if inner is not None and not inner and not inner.dead and not _in_event_loop():
+            # A call of ours that has not begun: it runs here. In the helper loop it would block everybody else's.
+            cast("Coroutine[Any, Any, T]", awaitable).close()
+            return cast(contextvars.Context, inner.gr_context).run(inner.run)
         return _wait_elsewhere(awaitable)
     steps = awaitable.__await__()
     step: Callable[[Any], Any] = steps.send if hasattr(steps, "send") else lambda _: next(steps)
@@ -136,16 +155,27 @@ def _wait_elsewhere[T](awaitable: Awaitable[T]) -> T:
             "something has to be awaited, and this is a plain call inside a running event loop, which it would block "
             "for ever. Use `await acall(skill, …)` instead of `skill(…)`."
         )
-    future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), _helper_loop())
+    ended = threading.Event()
+    future = asyncio.run_coroutine_threadsafe(_outcome(awaitable, ended), _helper_loop())
     try:
-        return future.result()
-    except BaseException:
-        future.cancel()  # of no effect where the exception is its own
+        value, error = future.result()
+    except BaseException:  # Ctrl-C: what was being awaited may clean up before anything else happens
+        future.cancel()
+        ended.wait(_LAST_WAIT)
         raise
+    if error is not None:
+        raise error
+    return value
 
 
-async def _awaited[T](awaitable: Awaitable[T]) -> T:
-    return await awaitable
+async def _outcome(awaitable: Awaitable[Any], ended: threading.Event) -> tuple[Any, BaseException | None]:
+    # An exception such as SystemExit is for the caller; raised here, it would end the loop that serves everybody.
+    try:
+        return await awaitable, None
+    except BaseException as error:
+        return None, error
+    finally:
+        ended.set()
 
 
 def _in_event_loop() -> bool:
@@ -162,19 +192,24 @@ def _in_event_loop() -> bool:
     return True
 
 
+_LAST_WAIT = 5.0
+"""Seconds that something interrupted may take to clean up."""
+
 _starting = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
 
 
 def _helper_loop() -> asyncio.AbstractEventLoop:
     """The event loop that serves the process; clients that are tied to a loop survive from call to call."""
     import asyncio  # noqa: PLC0415 - as above
 
-    global _loop
+    global _loop, _thread
     with _starting:
-        if _loop is None or _loop.is_closed():
+        if _loop is None or _loop.is_closed() or _thread is None or not _thread.is_alive():
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="effectful-agents-loop", daemon=True).start()
+            _thread = threading.Thread(target=_loop.run_forever, name="effectful-agents-loop", daemon=True)
+            _thread.start()
     return _loop
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Self, overload
 
 from effectful_agents.errors import DefinitionError, MissingHandlerError
 from effectful_agents.runtime import bridged, wait
+from effectful_agents.runtime.bridge import named
 from effectful_agents.runtime.generics import has_type_variables, result_type
 from effectful_agents.types.agent import Agent, make_agent
 from effectful_agents.types.docstring import validate_prompt
@@ -120,7 +121,9 @@ class Skill[**P, T](Tool[P, T]):
     else:
 
         def __call__(self, /, *args, **kwargs):
-            return bridged(self._perform, args, kwargs) if self.is_async else super().__call__(*args, **kwargs)
+            if self.is_async:
+                return named(bridged(self._perform, args, kwargs), self.__name__)
+            return super().__call__(*args, **kwargs)
 
         def _perform(self, args, kwargs):
             value = super().__call__(*args, **kwargs)

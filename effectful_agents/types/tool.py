@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -103,7 +104,7 @@ class Tool[**P, T](Operation[P, T]):
             raise DefinitionError(
                 f"the {kind} `{name}` is idempotent=True and effect={self.effect!r} at once; leave one of them out."
             )
-        if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
+        if self.timeout is not None and not (isinstance(self.timeout, int | float) and 0 < self.timeout < math.inf):
             raise DefinitionError(
                 f"the {kind} `{name}` has timeout={self.timeout!r}; it must be a number of seconds above 0."
             )

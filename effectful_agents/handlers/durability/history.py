@@ -25,6 +25,7 @@ class _Running:
 
     buffer: History
     later: list[Message] = dataclasses.field(default_factory=list)
+    ended: bool = False
 
 
 @Operation.define
@@ -43,7 +44,7 @@ class HistoryBuilder(ObjectInterpretation[Any, Any]):  # noqa: D101 - it has not
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
         kept = conversation(skill)
         outer = _running().get(id(kept))
-        if outer is None:
+        if outer is None or outer.ended:  # a task or thread that a tool has left behind outlives the call
             with transaction(kept) as buffer, _recorded(kept, _Running(buffer)) as running:
                 value = fwd()
                 buffer.extend(with_free_ids(running.later, buffer.call_ids()) if running.later else ())
@@ -74,7 +75,10 @@ class HistoryBuilder(ObjectInterpretation[Any, Any]):  # noqa: D101 - it has not
 def _recorded(kept: Any, running: _Running) -> Generator[_Running]:
     everyone = {**_running(), id(kept): running}
     with handler({_running: lambda: everyone, agents_called: lambda: frozenset(everyone)}):
-        yield running
+        try:
+            yield running
+        finally:
+            running.ended = True
 
 
 def _record_failure(error: ToolCallDecodingError | ResultDecodingError) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import threading
 from collections.abc import Generator, MutableSequence, Sequence
 
 from effectful_agents.errors import HistoryError
@@ -46,7 +47,12 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
     with handler({get_history: lambda: buffer, append_message: append}):
         yield buffer
     if prefix is not None and write_back:
-        _write_back(prefix, seed, buffer)
+        with _writing:
+            _write_back(prefix, seed, buffer)
+
+
+# Calls of one agent in several threads may end at the same moment. No operation is performed while it is held.
+_writing = threading.Lock()
 
 
 def _write_back(prefix: MutableSequence[Message], seed: list[Message], buffer: History) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, MutableSequence
-from typing import Any, cast, overload
+from typing import Any, overload
 
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.messages import Message, Response, Usage
@@ -13,6 +13,7 @@ from effectful_agents.messages.mending import mended
 from effectful_agents.operations.history import conversation
 from effectful_agents.operations.loop import completion
 from effectful_agents.runtime import bridged, fwd, handler, wait
+from effectful_agents.runtime.bridge import named
 from effectful_agents.types import History, Skill
 
 __all__ = ["CallResult", "acall", "run"]
@@ -37,6 +38,8 @@ def run[**P, T](
     skill: Callable[P, T], /, *args: Any, history: Iterable[Message] | None = None, **kwargs: Any
 ) -> CallResult[T]:
     """Call a skill, and return its value with the conversation and the tokens used.
+
+    In an event loop write `await acall(run, skill, …)`.
 
     Args:
         skill: The skill.
@@ -78,7 +81,7 @@ def run[**P, T](
         return response
 
     with handler({conversation: continued, completion: counted}):
-        value = cast("Callable[..., T]", skill)(*args, **kwargs)
+        value = _completed(skill, args, kwargs)
     return CallResult(value, list(opened[0]) if opened else [], sum(used, Usage()))
 
 
@@ -112,7 +115,7 @@ def acall(skill: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Coroutine[
     ...     asyncio.run(acall(greet))
     'Hello Ann!'
     """
-    return bridged(_completed, skill, args, kwargs)
+    return named(bridged(_completed, skill, args, kwargs), getattr(skill, "__name__", "acall"))
 
 
 def _completed(skill: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -32,13 +32,12 @@ def tool_value(tool_call: DecodedToolCall[Any]) -> Any:
     def call() -> Any:
         return tool(*arguments.args, **arguments.kwargs)
 
-    if tool.timeout is None:
-        value = call()
-        return wait(value) if inspect.isawaitable(value) else value
     try:
-        return (
-            wait(_awaited_within(tool.timeout, call())) if tool.is_async else _called_within(tool.timeout, call, tool)
-        )
+        # A handler of the tool may be asynchronous where the tool is not, and the reverse.
+        value = call() if tool.timeout is None or tool.is_async else _called_within(tool.timeout, call, tool)
+        if not inspect.isawaitable(value):
+            return value
+        return wait(value if tool.timeout is None else _awaited_within(tool.timeout, value))
     except _Late:
         raise TimeoutError(f"`{tool_call.name}` took longer than {tool.timeout:g} s") from None
 

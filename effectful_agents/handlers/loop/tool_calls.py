@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import queue
+import threading
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
@@ -44,7 +45,7 @@ def carry_out(message: AssistantMessage, tool_calls: Sequence[_Call], at_once: i
         branch = branches.pop(call["id"], None)
         if branch is None:
             append_message(_said(call["id"], "not made"))
-        elif final is not None and not branch.done:
+        elif final is not None and not branch.begun:
             append_message(_said(branch.id, "not made: a call before it in the same turn ended the conversation"))
         else:
             append_message({**branch.run(), "tool_call_id": branch.id})
@@ -62,11 +63,11 @@ class _Branch:
     """One of the calls of a turn.
 
     Attributes:
-        done: Whether it was carried out.
+        begun: Whether it was begun.
         answer: The answer of the skill, if it was a final call.
     """
 
-    done = False
+    begun = False
     answer: tuple[Any] | None = None
 
     def __init__(self, call: _Call) -> None:
@@ -87,26 +88,28 @@ class _Branch:
         return isinstance(self.call, DecodedToolCall) and not self.call.tool.is_async
 
     def run(self) -> ToolMessage:
-        """Carry the call out, unless that has been done, and return what the model is told; or raise what it raised."""
-        if not self.done:
+        """Carry the call out, unless that was begun, and return what the model is told; or raise what it raised."""
+        if not self.begun:
             self.attempt()
         if isinstance(self._result, BaseException):
             raise self._result
         return cast(ToolMessage, self._result)
 
     def attempt(self) -> None:
-        """Carry the call out, and keep what comes of it."""
+        """Carry the call out, and keep what comes of it. It is never begun twice, however it ended."""
+        self.begun = True
         if isinstance(self.call, ToolCallDecodingError):
             self._result = self.call.to_feedback_message()
+            return
+        try:
+            self._result, value, is_final = call_tool(self.call)
+        except BaseException as error:
+            self._result = error
+            if not isinstance(error, Exception | Signal):  # cancelled, or interrupted: that ends the others too
+                raise
         else:
-            try:
-                self._result, value, is_final = call_tool(self.call)
-            except (Exception, Signal) as error:
-                self._result = error
-            else:
-                if is_final and not isinstance(value, ToolCallExecutionError):
-                    self.answer = (value,)
-        self.done = True
+            if is_final and not isinstance(value, ToolCallExecutionError):
+                self.answer = (value,)
 
 
 async def _run_in_tasks(branches: Collection[_Branch], at_once: int) -> None:
@@ -138,12 +141,26 @@ def _first(group: BaseExceptionGroup) -> BaseException:
 
 
 def _run_in_threads(branches: Collection[_Branch], at_once: int) -> None:
-    pool = concurrent.futures.ThreadPoolExecutor(
-        min(at_once, len(branches)), thread_name_prefix="effectful-agents-tool"
-    )
-    try:
-        for future in [pool.submit(carried(branch.attempt)) for branch in branches]:
-            future.result()
-    finally:
-        # Interrupted, those that have begun go on by themselves.
-        pool.shutdown(wait=False, cancel_futures=True)
+    waiting: queue.SimpleQueue[_Branch | None] = queue.SimpleQueue()
+    done: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def work() -> None:
+        while (branch := waiting.get()) is not None:
+            try:
+                branch.attempt()
+            except BaseException as error:
+                done.put(error)
+            else:
+                done.put(None)
+
+    for branch in branches:
+        waiting.put(branch)
+    workers = min(at_once, len(branches))
+    for _ in range(workers):
+        # As daemons: a tool that is stuck must not keep an interrupted program from ending.
+        threading.Thread(target=carried(work), name="effectful-agents-tool", daemon=True).start()
+        waiting.put(None)
+    for _ in branches:
+        error = done.get()
+        if error is not None:
+            raise error

@@ -365,3 +365,116 @@ def test_nothing_is_left_behind():
     gc.collect()
     assert seen() is None
     assert not can_wait()
+
+
+# What a second pair of fresh eyes broke
+
+
+def test_a_tool_that_leaves_the_program_does_so_in_a_plain_call_and_the_next_call_works():
+    @Tool.define
+    async def leave() -> str:
+        """Leave."""
+        raise SystemExit(3)
+
+    @Skill.define
+    def ask() -> str:
+        """Ask."""
+        raise NotHandled
+
+    for _ in range(2):
+        with handler(harness()), handler(ScriptedModel(calls("leave"))), pytest.raises(SystemExit):
+            ask()
+
+
+def test_a_plain_call_through_an_asynchronous_skill_does_not_block_others():
+    """A tool under it waits for a thread in which an asynchronous tool is awaited."""
+    import concurrent.futures
+
+    from effectful_agents.runtime import carried
+
+    @Tool.define
+    async def leaf() -> str:
+        """Leaf."""
+        await anyio.sleep(0)
+        return "x"
+
+    @Skill.define
+    def small() -> str:
+        """Small."""
+        raise NotHandled
+
+    @Tool.define
+    def fan() -> str:
+        """Fan out."""
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            return pool.submit(carried(small)).result(30)
+
+    @Skill.define
+    async def middle() -> str:
+        """Middle."""
+        raise NotHandled
+
+    @Skill.define
+    def top() -> str:
+        """Top."""
+        raise NotHandled
+
+    script = ScriptedModel(calls("middle"), calls("fan"), calls("leaf"), "small", "middle", "top")
+    with handler(harness()), handler(script):
+        assert top() == "top"
+
+
+def test_run_takes_asynchronous_skills(run_async):
+    from effectful_agents import run
+
+    with handler(harness()), handler(ScriptedModel(1)):
+        assert run(number, "?").value == 1
+
+    async def main():
+        with handler(harness()), handler(ScriptedModel(2)):
+            return await acall(run, number, "?")
+
+    result = go(run_async, main)
+    assert result.value == 2
+    assert roles(result.messages) == ["system", "user", "assistant"]
+
+
+def test_a_task_that_a_tool_leaves_behind_keeps_its_own_history():
+    left: list[Any] = []
+
+    class Starter(Agent):
+        @Skill.define
+        def ask(self, question: str) -> str:
+            """{question}"""
+            raise NotHandled
+
+        @Tool.define
+        async def later(self) -> str:
+            """Go on later."""
+
+            async def go_on() -> str:
+                await ready.wait()
+                return await acall(self.ask, "background")
+
+            left.append(asyncio.create_task(go_on()))
+            return "started"
+
+    starter = Starter()
+
+    async def main():
+        nonlocal ready
+        ready = asyncio.Event()
+        with handler(harness()), handler(ScriptedModel(calls("later"), "done", "behind")):
+            await acall(starter.ask, "x")
+            ready.set()
+            return await left[0]
+
+    ready: Any = None
+    assert asyncio.run(main()) == "behind"
+    assert roles(starter.__history__) == ["system", "user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
+def test_a_call_that_is_forgotten_is_named_in_the_warning():
+    for call in (number("?"), acall(number, "?")):
+        assert call.__name__ == "number"
+        call.close()

@@ -109,3 +109,14 @@ def test_a_tool_in_time_is_like_any_other_and_has_the_handlers_of_the_call(resul
 def test_an_error_of_the_tools_own_is_told_as_it_is(results):
     (told,) = results(work, calls("failing"))
     assert "TimeoutError: its own" in told
+
+
+@pytest.mark.parametrize("tool", [quick, prompt])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_handler_of_a_tool_may_be_asynchronous_or_not(results, tool, later):
+    async def cached_later(text: str) -> str:
+        return "cached"
+
+    stub = cached_later if later else (lambda text: "cached")
+    with handler({tool: stub}):
+        assert results(work, calls(tool.__name__, text="x")) == ["cached"]

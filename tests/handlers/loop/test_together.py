@@ -259,3 +259,32 @@ def test_cancelling_stops_all_of_them_and_leaves_no_trace(runner):
     assert RUNNERS[runner](main)
     assert sorted(stopped) == ["a", "b"]
     assert waiter.__history__ == []
+
+
+def test_a_tool_that_was_cancelled_is_not_called_again():
+    import asyncio
+
+    ran: list[int] = []
+
+    @Tool.define
+    async def pay(x: int) -> str:
+        """Pay."""
+        ran.append(x)
+        if x == 1:
+            future = asyncio.get_running_loop().create_future()
+            future.cancel()
+            await future
+        return "ok"
+
+    @Skill.define
+    def ask() -> str:
+        """Ask."""
+        raise NotHandled
+
+    async def main() -> None:
+        several = batch(calls("pay", id="1", x=1), calls("pay", id="2", x=2))
+        with handler(harness()), handler(ScriptedModel(several, "done")), pytest.raises(asyncio.CancelledError):
+            await acall(ask)
+
+    asyncio.run(main())
+    assert ran.count(1) == 1
