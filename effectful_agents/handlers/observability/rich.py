@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import dataclasses
 import json
+import logging
 import threading
 import time
 import unicodedata
@@ -13,6 +14,7 @@ from collections import OrderedDict, deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
 from rich.panel import Panel
@@ -35,6 +37,8 @@ from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 
 __all__ = ["RichTerminalRenderer"]
+
+_log = logging.getLogger(__name__)
 
 _INTERVAL = 0.1
 """Seconds between two drawings of a reply that is being written."""
@@ -137,9 +141,15 @@ class RichTerminalRenderer(ObjectInterpretation[Any, Any]):
 
     @contextlib.contextmanager
     def _writing(self) -> Generator[None]:
-        """Write all that the block prints at once. A terminal that is gone does not end the call."""
-        with contextlib.suppress(OSError, UnicodeError), self._lock, self.console:
-            yield
+        """Write all that the block prints at once. Nothing that cannot be shown ends the call, or hides its error."""
+        try:
+            with self._lock, self.console:
+                yield
+        except OSError:
+            pass  # the terminal is gone
+        except Exception as error:
+            if not getattr(self.console.file, "closed", False):
+                _log.warning("a part of a conversation cannot be shown: %s: %s", type(error).__name__, error)
 
     def _begin(self, turn: _Turn, messages: Sequence[Message]) -> None:
         with self._writing():
@@ -259,7 +269,7 @@ class _Draft:
     def _append(self, kind: str, index: int, piece: str) -> None:
         self.parts[kind, index] = (self.parts.get((kind, index), "") + piece)[-_DRAFT:]
 
-    def panel(self, title: str) -> Panel:
+    def panel(self, title: str) -> _Encodable:
         # A copy: another thread may add to it.
         lines = [_line(text, "dim" if kind == "reasoning" else "") for (kind, _), text in list(self.parts.items())]
         return _framed(lines or [_line(self.status, "dim")], title, "dim green")
@@ -298,7 +308,7 @@ class _Frame:
 # --- messages as panels -----------------------------------------------------------------------------------------------
 
 
-def _panel(message: Message, conversation: _Conversation, names: Mapping[str, str], width: int) -> Panel:
+def _panel(message: Message, conversation: _Conversation, names: Mapping[str, str], width: int) -> _Encodable:
     role = str(message["role"])
     title = conversation.title(role)
     if message["role"] == "tool":
@@ -313,9 +323,33 @@ def _panel(message: Message, conversation: _Conversation, names: Mapping[str, st
     return _framed(lines or [_line("(empty)", "dim")], title, _STYLES.get(role, ""))
 
 
-def _framed(lines: Sequence[Line], title: str, style: str) -> Panel:
+def _framed(lines: Sequence[Line], title: str, style: str) -> _Encodable:
     heading = _line(" ".join(title.split()))
-    return Panel(Group(*lines), title=heading, title_align="left", border_style=style)
+    return _Encodable(Panel(Group(*lines), title=heading, title_align="left", border_style=style))
+
+
+class _Encodable:
+    """A panel in the characters that the console's encoding has: rich shortens lines with one that not all have."""
+
+    def __init__(self, panel: Panel) -> None:
+        self._panel = panel
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self._panel, options):
+            yield Segment(_encodable(text, console.encoding), style, control)
+
+
+def _encodable(text: str, encoding: str) -> str:
+    if text.encode(encoding, "replace").decode(encoding) == text:
+        return text
+    return "".join(_replaced(one, encoding) for one in text)
+
+
+def _replaced(character: str, encoding: str) -> str:
+    if character.encode(encoding, "ignore"):
+        return character
+    # As wide as it was, so that frames stay straight.
+    return "." if character == "…" else "?" * cell_len(character)
 
 
 def _line(text: str, style: str = "") -> Line:
@@ -349,9 +383,12 @@ def _pretty(text: str, width: int) -> str:
 
 
 def _first_message(reply: Response) -> Message:
-    choices = reply.get("choices") or [{}]
-    message: Any = {**(choices[0].get("message") or {}), "role": "assistant"}
-    return message
+    # Of a reply that is none the loop makes an error, and that must not be one of ours.
+    message: Any = {}
+    match reply:
+        case {"choices": [{"message": Mapping() as message}, *_]}:
+            pass
+    return {**message, "role": "assistant"}
 
 
 def _gist(message: Message) -> tuple[str, ...]:
@@ -361,7 +398,9 @@ def _gist(message: Message) -> tuple[str, ...]:
 
 def _content(message: Message) -> str:
     content = message.get("content") or message.get("refusal") or ""
-    return content if isinstance(content, str) else "\n".join(_part(part) for part in content)
+    if isinstance(content, str):
+        return content
+    return "\n".join(_part(part) for part in (content if isinstance(content, Sequence) else [content]))
 
 
 def _part(part: Any) -> str:
@@ -379,14 +418,16 @@ def _part(part: Any) -> str:
 
 
 def _reasoning(message: Mapping[str, Any]) -> str:
-    blocks = message.get("thinking_blocks") or ()
-    return message.get("reasoning_content") or "\n".join(block.get("thinking", "") for block in blocks)
+    if isinstance(reasoning := message.get("reasoning_content"), str) and reasoning:
+        return reasoning
+    found = [block.get("thinking") for block in _list(message.get("thinking_blocks")) if isinstance(block, Mapping)]
+    return "\n".join(thinking for thinking in found if isinstance(thinking, str))
 
 
 def _tool_calls(message: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Identifier, name and arguments of each tool call of a message; a model may have written anything there."""
     found = []
-    for raw in message.get("tool_calls") or ():
+    for raw in _list(message.get("tool_calls")):
         call: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
         inside = call.get("function")
         function: Mapping[str, Any] = inside if isinstance(inside, Mapping) else {}
@@ -394,3 +435,7 @@ def _tool_calls(message: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
         found.append((str(call.get("id") or ""), str(function.get("name") or ""), text))
     return found
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()

@@ -366,6 +366,13 @@ def test_parts_that_are_no_text_are_named(renderer, terminal):
         ({"content": "", "tool_calls": [None, {"function": None}, {"function": {"name": "f"}}]}, ["f"]),
         ({"tool_calls": [{"id": 1, "function": {"name": None, "arguments": {"x": 1}}}]}, ['{"x": 1}']),
         (None, ["(empty)"]),
+        ({"content": "Four.", "tool_calls": 5}, ["Four."]),
+        ({"content": 5}, ["(something that is no text)"]),
+        ({"content": [1, {"type": "text", "text": "Four."}]}, ["(something that is no text)", "Four."]),
+        ({"content": "Four.", "reasoning_content": {"a": 1}}, ["Four."]),
+        ({"content": "Four.", "thinking_blocks": ["a", {"thinking": 5}, {"thinking": "Hm."}]}, ["Hm.", "Four."]),
+        ({"content": "Four.", "thinking_blocks": 5}, ["Four."]),
+        ("Four.", ["(empty)"]),
     ],
 )
 def test_whatever_a_reply_holds_is_shown(message, shown, renderer, terminal):
@@ -380,6 +387,38 @@ def test_a_reply_without_a_choice_and_a_request_without_messages_pass(renderer, 
     with handler(telling(then={"choices": []})), handler(renderer):
         assert completion() == completion(messages=[]) == {"choices": []}
     assert not terminal.cursor_is_hidden
+
+
+@pytest.mark.parametrize("reply", [{"choices": [5]}, {"choices": {}}, {"choices": 5}, {}, "text"])
+def test_a_reply_that_is_none_passes(reply, renderer, terminal):
+    with handler({completion: lambda **request: reply}), handler(renderer):
+        assert completion(messages=[user("?")]) is reply
+    assert terminal.titles == ["user", "assistant"]
+
+
+def test_what_cannot_be_shown_is_logged_and_does_not_end_the_call(renderer, terminal, caplog):
+    message: Any = {"content": "without a role"}
+    with handler(telling()), handler(renderer):
+        assert completion(messages=[message]) == says("The reply.")
+        completion(messages=[user("Again.")])
+    assert "cannot be shown: KeyError: 'role'" in caplog.text
+    assert "The reply." in terminal.text
+    assert "Again." in terminal.text
+
+
+@pytest.mark.parametrize(("encoding", "umlaut"), [("ascii", "?"), ("latin-1", "ü"), ("cp437", "ü"), ("utf-8", "ü")])
+def test_a_terminal_that_has_few_characters_shows_those(encoding, umlaut):
+    written = io.BytesIO()
+    console = Console(
+        file=io.TextIOWrapper(written, encoding=encoding, write_through=True), force_terminal=True, width=20
+    )
+    events = [StreamStart(), TextDelta("Grün 😀")]
+    with handler(telling(*events, then="Grün 😀 日.")), handler(RichTerminalRenderer(console)):
+        completion(messages=[user("A question… " + "x" * 40)])
+    shown = CONTROL.sub("", written.getvalue().decode(encoding))
+    assert "A question" in shown
+    assert f"Gr{umlaut}n {'😀 日' if encoding == 'utf-8' else '?? ??'}." in shown
+    assert "assistant" in shown
 
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b2J \u202eesrever\r\b [bold]as it is[/bold] [/] :smile: \ud800 a\u200cb"
@@ -458,6 +497,13 @@ class Gone(io.StringIO):
 
 def test_a_terminal_that_is_gone_does_not_end_the_call():
     renderer = RichTerminalRenderer(Console(file=Gone(), force_terminal=True))
+    with handler(telling(TextDelta("a"), TextEnd())), handler(renderer):
+        for _ in range(2):
+            assert completion(messages=[user("?")]) == says("The reply.")
+
+
+def test_a_terminal_that_is_closed_does_not_end_the_call(renderer, terminal):
+    terminal.close()
     with handler(telling(TextDelta("a"), TextEnd())), handler(renderer):
         for _ in range(2):
             assert completion(messages=[user("?")]) == says("The reply.")

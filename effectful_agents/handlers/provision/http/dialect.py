@@ -148,7 +148,7 @@ class OpenAICompatible:
         return Piece(
             text=_text(delta.get("content")),
             reasoning=_reasoning(delta),
-            refusal=delta.get("refusal"),
+            refusal=refusal if isinstance(refusal := delta.get("refusal"), str) else None,
             calls=tuple(_pieces_of_calls(delta)),
             finish_reason=_finish_reason(choice),
             usage=_usage(chunk.get("usage")),

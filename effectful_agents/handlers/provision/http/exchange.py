@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import dataclasses
+import itertools
 import json
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -22,9 +25,11 @@ __all__ = ["Exchange"]
 
 _SENTINEL = "[DONE]"
 """Ends a stream, whatever comes after it."""
+_KEEP_ALIVE = ("", "null")
+"""Says nothing but that the connection still stands."""
 _CANNOT_STREAM = (400, 422, 501)
 # What a dialect trips over when a body has another shape than it should.
-_MALFORMED = (ValueError, TypeError, AttributeError, KeyError)
+_MALFORMED = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
 
 
 class Exchange:
@@ -67,7 +72,10 @@ class Exchange:
                 kind = answer.headers.get("content-type", "")
                 if "json" in kind or "html" in kind:
                     return self._whole(answer)
-                self._take_in(answer.body)
+                is_object, body = _is_object(answer.body)
+                if is_object:
+                    return self._whole(dataclasses.replace(answer, body=body))
+                self._take_in(body)
         except ProviderError as error:
             if self.begun or error.status not in _CANNOT_STREAM or "stream" not in str(error).lower():
                 raise
@@ -93,11 +101,11 @@ class Exchange:
         raw = b"".join(answer.body)
         try:
             body = json.loads(raw)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             start = raw[:200].decode("utf-8", "replace")
             raise self._asked.unreadable(f"it is not JSON: {start}", status=answer.status) from error
-        self._look_for_error(body)
         try:
+            self._look_for_error(body)
             reply = self._provider.from_wire(body)
         except _MALFORMED as error:
             raise self._asked.unreadable(error, status=answer.status) from error
@@ -110,9 +118,11 @@ class Exchange:
         return reply
 
     def _take_in(self, body: Iterable[bytes]) -> None:
-        for data in sse.events(body):
+        for data in sse.events(body, _is_whole):
             if data.strip() == _SENTINEL:
                 return
+            if data.strip() in _KEEP_ALIVE:
+                continue
             try:
                 chunk = json.loads(data)
                 self._look_for_error(chunk)
@@ -131,3 +141,24 @@ class Exchange:
             error = body["error"]
             code = error.get("code") if isinstance(error, dict) else None
             raise self._asked.refused(code if isinstance(code, int) and 400 <= code < 600 else None, body, {})
+
+
+def _is_object(body: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
+    """Whether a body begins as one in JSON does and a stream cannot, whatever its headers say; and all of the body."""
+    read = []
+    for piece in body:
+        read.append(piece)
+        if start := piece.removeprefix(codecs.BOM_UTF8).strip():
+            return start.startswith((b"{", b"[")), itertools.chain(read, body)
+    return False, iter(read)
+
+
+def _is_whole(data: str) -> bool:
+    """Whether data that the end of the connection ended is all of an event."""
+    if data.strip() == _SENTINEL:
+        return True
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True

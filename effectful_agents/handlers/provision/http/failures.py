@@ -121,7 +121,7 @@ def _read(body: Mapping[str, Any] | bytes) -> Any:
         return body
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body.decode("utf-8", "replace")
 
 

@@ -11,7 +11,7 @@ from effectful_agents.errors import OptionError, ProviderError
 from effectful_agents.handlers.provision.http.dialect import OpenAICompatible, Provider
 from effectful_agents.handlers.provision.http.exchange import Exchange
 from effectful_agents.handlers.provision.http.failures import Asked
-from effectful_agents.handlers.provision.http.transport import post
+from effectful_agents.handlers.provision.http.transport import load, post
 from effectful_agents.handlers.provision.retries import RETRIES, retried
 from effectful_agents.handlers.provision.tool_choice import enforce
 from effectful_agents.messages import Finish, Request, Response, ToolChoice
@@ -21,6 +21,8 @@ from effectful_agents.runtime import ObjectInterpretation, fwd, implements, inte
 
 __all__ = ["HttpModel"]
 
+_LONGEST_LABEL = 63
+"""Characters between two dots of a host."""
 _SHORTEST_SECRET = 6
 """Characters. What is shorter keeps no secret, and blotting it out would only make errors unreadable."""
 
@@ -149,7 +151,24 @@ def _addresses(base_url: str, path: str) -> tuple[str, str]:
     if parts.scheme not in ("http", "https") or not place:
         raise OptionError("`base_url` is no address of HTTP; write it as in `http://localhost:8000/v1`")
     url = f"{base_url.rstrip('/')}/{path.lstrip('/')}"
+    # `urlsplit` leaves out the end of a line, and httpx does not.
+    if not url.isprintable():
+        raise OptionError(
+            "`base_url` or `path` has characters that cannot be sent; was the end of a line read with it?"
+        )
+    _check_host(parts.hostname or "", url)
     return url, f"{parts.scheme}://{place}{urllib.parse.urlsplit(url).path}"
+
+
+def _check_host(host: str, url: str) -> None:
+    if not all(0 < len(label) <= _LONGEST_LABEL for label in host.removesuffix(".").split(".")):
+        raise OptionError("`base_url` is no address: a part of its host is empty, or longer than 63 characters")
+    if not host.isascii() or "xn--" in host:
+        try:
+            # Read when it is wanted.
+            load().URL(url).host  # noqa: B018
+        except (load().InvalidURL, UnicodeError) as error:
+            raise OptionError(f"`base_url` is no address: there can be no host `{host}`") from error
 
 
 def _sendable(what: str, value: str) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["events"]
 
 
-def events(body: Iterable[bytes]) -> Iterator[str]:
+def events(body: Iterable[bytes], is_whole: Callable[[str], bool] = bool) -> Iterator[str]:
     r"""The data of each event in a body that arrives in pieces, however it was cut.
 
     Names and numbers of events are ignored, since no service for chat completions says anything in them. An event that
-    no blank line ends counts too, as some servers leave out the last one.
+    no blank line ends counts too, as some servers leave out the last one, unless the connection ended in its middle.
+
+    Args:
+        body: The body.
+        is_whole: Whether such an event is a whole one, by its data.
 
     >>> list(events([b": hello", b"\n\nda", b"ta: 1\r\n\r\ndata: 2\ndata: 3"]))
     ['1', '2\n3']
@@ -27,8 +31,8 @@ def events(body: Iterable[bytes]) -> Iterator[str]:
         name, _, value = line.partition(":")
         if name == "data":
             data.append(value.removeprefix(" "))
-    if data:
-        yield "\n".join(data)
+    if is_whole(last := "\n".join(data)):
+        yield last
 
 
 def _lines(body: Iterable[bytes]) -> Iterator[str]:

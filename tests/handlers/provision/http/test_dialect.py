@@ -217,6 +217,10 @@ def test_text_in_parts_is_text():
     assert DIALECT.from_chunk({"choices": [{"delta": delta}]}).text == "ab"
 
 
+def test_a_refusal_that_is_no_text_is_none():
+    assert DIALECT.from_chunk({"choices": [{"delta": {"content": "a", "refusal": 5}}]}).refusal is None
+
+
 @pytest.mark.parametrize("chunk", [[], "text", {"choices": [1]}, {"choices": [{"delta": {"content": 7}}]}])
 def test_a_piece_that_is_none_is_an_error(chunk):
     with pytest.raises(ValueError, match="expected"):

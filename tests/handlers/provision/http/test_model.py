@@ -32,6 +32,7 @@ from effectful_agents.runtime import handler
 from tests.handlers.provision.http.server import HI, TOOLS, Server, recorded, says, whole
 
 KEY = "sk-0123456789"
+DEEP = b"[" * 200_000
 
 
 def failing(status: int, message: str = "oops", **error: Any):
@@ -92,10 +93,24 @@ def test_key_and_address_of_a_request_are_not_used(server: Server):
     assert KEY not in json.dumps(server.bodies)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://x", "http://", "http://x:port/v1", "http://[x/v1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("localhost:8000", "ftp://x", "http://", "http://x:port/v1", "http://[x/v1"),
+        *("http://a\x01b/", "http://a/v1\n", "http://a\ud800/", "http://xn--/", "http://a..b/", "http://ü\u0378/"),
+        *(f"http://{'x' * 64}.example/", f"http://{'ü' * 60}.example/"),
+    ],
+)
 def test_what_is_no_address_is_an_error(url):
     with pytest.raises(OptionError, match="`base_url`"):
         HttpModel(url)
+
+
+@pytest.mark.parametrize(
+    "host", ["x." * 2, "my_service", "127.0.0.1:1", "[::1]:8000", "bücher.example", "xn--bcher-kva.example"]
+)
+def test_these_are_addresses(host):
+    HttpModel(f"http://{host}/v1")
 
 
 @pytest.mark.parametrize("key", [KEY + "\n", KEY + " ", "schlüssel-lang"])
@@ -276,12 +291,20 @@ def test_what_a_service_says_is_in_the_error(server: Server, body, words):
     assert str(raised.value).endswith(f": {words}")
 
 
-@pytest.mark.parametrize("body", [b"<html>Welcome</html>", b"", b"{}", b"[]", b"null", b'{"choices": 1}'])
+@pytest.mark.parametrize("body", [b"<html>Welcome</html>", b"", b"{}", b"[]", b"null", b'{"choices": 1}', DEEP])
 def test_a_body_that_holds_no_reply(server: Server, body):
     server.will(whole(body))
     with pytest.raises(ProviderError, match="cannot be read") as raised:
         server.ask()
     assert not raised.value.retryable
+
+
+@pytest.mark.parametrize("body", [DEEP, b'{"error": %s%s}' % (b"[" * 5000, b"]" * 5000)])
+def test_an_error_that_is_too_deep(server: Server, body):
+    for status in (200, 500):
+        server.will(whole(body, status))
+        with pytest.raises(ProviderError):
+            server.ask()
 
 
 def test_an_error_may_come_with_status_200(server: Server):

@@ -50,5 +50,11 @@ def test_an_event_is_there_before_the_body_ends():
     assert next(sse.events(body())) == "a"
 
 
+def test_an_event_that_breaks_off_is_none():
+    body = [b"data: whole\n\ndata: whole by", b" itself"]
+    assert list(sse.events(body, lambda data: data.endswith("itself"))) == ["whole", "whole by itself"]
+    assert list(sse.events(body, lambda data: data.endswith("more"))) == ["whole"]
+
+
 def test_a_line_in_many_pieces_is_one():
     assert list(sse.events([b"data: ", *[b"x"] * 10_000, b"\n\n"])) == ["x" * 10_000]

@@ -149,11 +149,38 @@ def test_a_page_is_no_stream(server: Server):
         server.ask(stream=True)
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "text/event-stream", ""])
+def test_a_whole_reply_is_told_from_a_stream_whatever_is_said_of_it(server: Server, kind):
+    server.will(
+        whole(b"\n " + json.dumps(says("Hello")).encode(), kind=kind), whole({"error": {"message": "quota"}}, kind=kind)
+    )
+    reply = server.ask(stream=True)
+    assert text(reply) == "Hello"
+    with pytest.raises(ProviderError, match="quota"):
+        server.ask(stream=True)
+
+
+def test_keep_alives_say_nothing(server: Server):
+    idle = b": alive\n\ndata:\n\ndata: null\n\ndata\n\n"
+    server.will(stream(idle, chunk("Hel"), idle, chunk("lo", "stop"), idle, DONE))
+    with listening() as heard:
+        assert text(server.ask()) == "Hello"
+    assert told(heard) == ["Hel", "lo"]
+
+
+@pytest.mark.parametrize("end", [chunk("lo", "stop").rstrip(), chunk("lo", "stop") + b"data: [DONE]"])
+def test_the_last_event_may_lack_its_end(server: Server, end):
+    server.will(stream(chunk("Hel"), end))
+    assert text(server.ask(stream=True)) == "Hello"
+
+
 # --- streams that break -----------------------------------------------------------------------------------------------
 
 BROKEN = {
     "the connection": (stream(chunk("Hel"), broken=True), NetworkError),
     "the end": (stream(chunk("Hel")), NetworkError),
+    "a line": (stream(chunk("Hel"), chunk("lo")[:-12]), NetworkError),
+    "a piece that is too deep": (stream(chunk("Hel"), b"data: %s\n\n" % (b"[" * 200_000)), ProviderError),
     "a piece": (stream(chunk("Hel"), b'data: {"choices": [\n\n'), ProviderError),
     "the form of a piece": (stream(chunk("Hel"), b"data: []\n\n"), ProviderError),
     "the service": (stream(chunk("Hel"), error("crashed", code=500)), ProviderError),
