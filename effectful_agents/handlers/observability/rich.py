@@ -5,22 +5,29 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
-import json
 import logging
 import threading
 import time
-import unicodedata
 from collections import OrderedDict, deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
-from rich.panel import Panel
 from rich.segment import Segment
 from rich.text import Text as Line
 
+from effectful_agents.handlers.observability.panels import (
+    Framed,
+    content_text,
+    first_message,
+    framed,
+    gist,
+    pretty,
+    reasoning_text,
+    styled,
+    tool_calls,
+)
 from effectful_agents.messages import (
     Message,
     PromptProgress,
@@ -155,7 +162,7 @@ class RichTerminalRenderer(ObjectInterpretation[Any, Any]):
         with self._writing():
             names: dict[str, str] = {}
             for message, is_new in turn.conversation.behind_the_known(messages):
-                names |= {identifier: name for identifier, name, _ in _tool_calls(message)}
+                names |= {identifier: name for identifier, name, _ in tool_calls(message)}
                 if is_new and not (message["role"] == "system" and self._repeats(message)):
                     self.console.print(_panel(message, turn.conversation, names, self.console.width))
             if self._drawn is None:
@@ -173,7 +180,7 @@ class RichTerminalRenderer(ObjectInterpretation[Any, Any]):
                 turn.live.start(refresh=True)
 
     def _repeats(self, message: Message) -> bool:
-        digest = hash(_content(message))
+        digest = hash(content_text(message))
         if digest in self._system_messages:
             return True
         self._system_messages.append(digest)
@@ -194,8 +201,8 @@ class RichTerminalRenderer(ObjectInterpretation[Any, Any]):
                 if self._drawn is turn:
                     self._drawn, turn.live = None, None
             if reply is not None:
-                message = _first_message(reply)
-                turn.conversation.replies.append(_gist(message))
+                message = first_message(reply)
+                turn.conversation.replies.append(gist(message))
                 self.console.print(_panel(message, turn.conversation, {}, self.console.width))
             elif turn.draft:
                 self.console.print(turn.draft.panel(f"{turn.conversation.title('assistant')}, broken off"))
@@ -234,7 +241,7 @@ class _Conversation:
     def _was_reply(self, message: Message) -> bool:
         # The history has it as another object than the reply, with other identifiers and arguments in normal form.
         with contextlib.suppress(ValueError):
-            self.replies.remove(_gist(message))
+            self.replies.remove(gist(message))
             return True
         return False
 
@@ -269,10 +276,10 @@ class _Draft:
     def _append(self, kind: str, index: int, piece: str) -> None:
         self.parts[kind, index] = (self.parts.get((kind, index), "") + piece)[-_DRAFT:]
 
-    def panel(self, title: str) -> _Encodable:
+    def panel(self, title: str) -> Framed:
         # A copy: another thread may add to it.
-        lines = [_line(text, "dim" if kind == "reasoning" else "") for (kind, _), text in list(self.parts.items())]
-        return _framed(lines or [_line(self.status, "dim")], title, "dim green")
+        lines = [styled(text, "dim" if kind == "reasoning" else "") for (kind, _), text in list(self.parts.items())]
+        return framed(lines or [styled(self.status, "dim")], title, "dim green")
 
 
 @dataclasses.dataclass(eq=False)
@@ -308,134 +315,16 @@ class _Frame:
 # --- messages as panels -----------------------------------------------------------------------------------------------
 
 
-def _panel(message: Message, conversation: _Conversation, names: Mapping[str, str], width: int) -> _Encodable:
+def _panel(message: Message, conversation: _Conversation, names: Mapping[str, str], width: int) -> Framed:
     role = str(message["role"])
     title = conversation.title(role)
     if message["role"] == "tool":
         title = f"{title}: {names.get(str(message['tool_call_id']), '')}".rstrip(": ")
     lines = []
-    if reasoning := _reasoning(message):
-        lines.append(_line(reasoning, "dim"))
-    if content := _content(message):
-        lines.append(_line(_pretty(content, width - 4) if role in ("assistant", "tool") else content))
-    for _, name, arguments in _tool_calls(message):
-        lines.append(Line.assemble(_line(name, "bold"), " ", _line(_pretty(arguments, width - 5 - len(name)))))
-    return _framed(lines or [_line("(empty)", "dim")], title, _STYLES.get(role, ""))
-
-
-def _framed(lines: Sequence[Line], title: str, style: str) -> _Encodable:
-    heading = _line(" ".join(title.split()))
-    return _Encodable(Panel(Group(*lines), title=heading, title_align="left", border_style=style))
-
-
-class _Encodable:
-    """A panel in the characters that the console's encoding has: rich shortens lines with one that not all have."""
-
-    def __init__(self, panel: Panel) -> None:
-        self._panel = panel
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for text, style, control in console.render(self._panel, options):
-            yield Segment(_encodable(text, console.encoding), style, control)
-
-
-def _encodable(text: str, encoding: str) -> str:
-    if text.encode(encoding, "replace").decode(encoding) == text:
-        return text
-    return "".join(_replaced(one, encoding) for one in text)
-
-
-def _replaced(character: str, encoding: str) -> str:
-    if character.encode(encoding, "ignore"):
-        return character
-    # As wide as it was, so that frames stay straight.
-    return "." if character == "…" else "?" * cell_len(character)
-
-
-def _line(text: str, style: str = "") -> Line:
-    return Line(_printable(text), style=style, overflow="fold")
-
-
-def _printable(text: str) -> str:
-    """Text without the characters that steer a terminal, or turn the direction of writing."""
-    text = text.replace("\r\n", "\n")
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() or one in "\n\t" else _harmless(one) for one in text)
-
-
-def _harmless(character: str) -> str:
-    if character.isspace():
-        return " "
-    return "" if unicodedata.category(character) == "Cf" else "\N{REPLACEMENT CHARACTER}"
-
-
-def _pretty(text: str, width: int) -> str:
-    """An object or a list in JSON on one line where it fits, and indented where not; any other text as it is."""
-    if not text.lstrip().startswith(("{", "[")):
-        return text
-    try:
-        value = json.loads(text)
-        line = json.dumps(value, ensure_ascii=False)
-        return line if len(line) <= width else json.dumps(value, ensure_ascii=False, indent=2)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _first_message(reply: Response) -> Message:
-    # Of a reply that is none the loop makes an error, and that must not be one of ours.
-    message: Any = {}
-    match reply:
-        case {"choices": [{"message": Mapping() as message}, *_]}:
-            pass
-    return {**message, "role": "assistant"}
-
-
-def _gist(message: Message) -> tuple[str, ...]:
-    """What a reply and the message that it becomes have in common."""
-    return (_content(message), *(name for _, name, _ in _tool_calls(message)))
-
-
-def _content(message: Message) -> str:
-    content = message.get("content") or message.get("refusal") or ""
-    if isinstance(content, str):
-        return content
-    return "\n".join(_part(part) for part in (content if isinstance(content, Sequence) else [content]))
-
-
-def _part(part: Any) -> str:
-    match part:
-        case {"type": "text", "text": str(text)}:
-            return text
-        case {"type": "image_url"}:
-            return "(a picture)"
-        case {"type": "input_audio"}:
-            return "(a sound)"
-        case {"type": "file", "file": {"filename": name}}:
-            return f"(a file: {name})"
-        case _:
-            return "(something that is no text)"
-
-
-def _reasoning(message: Mapping[str, Any]) -> str:
-    if isinstance(reasoning := message.get("reasoning_content"), str) and reasoning:
-        return reasoning
-    found = [block.get("thinking") for block in _list(message.get("thinking_blocks")) if isinstance(block, Mapping)]
-    return "\n".join(thinking for thinking in found if isinstance(thinking, str))
-
-
-def _tool_calls(message: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Identifier, name and arguments of each tool call of a message; a model may have written anything there."""
-    found = []
-    for raw in _list(message.get("tool_calls")):
-        call: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
-        inside = call.get("function")
-        function: Mapping[str, Any] = inside if isinstance(inside, Mapping) else {}
-        arguments = function.get("arguments") or ""
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
-        found.append((str(call.get("id") or ""), str(function.get("name") or ""), text))
-    return found
-
-
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
+    if reasoning := reasoning_text(message):
+        lines.append(styled(reasoning, "dim"))
+    if content := content_text(message):
+        lines.append(styled(pretty(content, width - 4) if role in ("assistant", "tool") else content))
+    for _, name, arguments in tool_calls(message):
+        lines.append(Line.assemble(styled(name, "bold"), " ", styled(pretty(arguments, width - 5 - len(name)))))
+    return framed(lines or [styled("(empty)", "dim")], title, _STYLES.get(role, ""))
