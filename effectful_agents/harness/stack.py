@@ -61,13 +61,13 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         yield LexicalToolExtractor()
     # It is asked for the models that no handler further inside takes.
     model = None if settings.is_local else settings.model
-    yield LiteLLMConfigurer(model, **_transport(settings), **settings.provider_config)
+    yield LiteLLMConfigurer(model, num_retries=settings.num_retries, **_of_requests(settings))
     # Inside LiteLLM's: it takes requests for local models, and those that name none where the stack is for one.
     yield LocalModel(settings.model if settings.is_local else None, **_local_options(settings))
     # Its section goes to the front of the prompt wherever it stands.
     if not brief:
         yield FrameworkDocumenter()
-    # Inside the loop, whose messages it records, and outside of what repeats a turn, which reads the failed attempts.
+    # Inside the loop, and outside of what repeats a turn: it records the failed attempts, which the next one reads.
     yield HistoryBuilder()
     # Inside of what asks the model, and next to the history, whose messages it knows again: it stands outside of
     # whatever may change them on their way.
@@ -90,11 +90,17 @@ def _renderer() -> Interpretation:
     return RichTerminalRenderer()
 
 
-def _transport(settings: Settings) -> dict[str, Any]:
-    return {"num_retries": settings.num_retries} if settings.num_retries else {}
+# What a local model is loaded and asked with, and no request says.
+_OF_THE_MODEL = frozenset({"context", "threads", "repeat"})
+
+
+def _of_requests(settings: Settings) -> dict[str, Any]:
+    left_out = _OF_THE_MODEL if settings.is_local else frozenset()
+    return {name: value for name, value in settings.provider_config.items() if name not in left_out}
 
 
 def _local_options(settings: Settings) -> dict[str, Any]:
+    # Those of requests too: it knows which settings there are, and names one that is misspelled.
     return dict(settings.provider_config) if settings.is_local else {}
 
 

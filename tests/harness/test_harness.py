@@ -237,3 +237,20 @@ print(type(effectful_agents.harness()).__name__)
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "Hello!\nHarness\n"
+
+
+def test_no_retries_means_none_on_the_way_either():
+    model = ScriptedModel("ok", "ok")
+    with handler(model):
+        for number in (0, 3):
+            with handler(harness(num_retries=number)):
+                completion(messages=[{"role": "user", "content": "?"}])
+    assert [request["num_retries"] for request in model.requests] == [0, 3]
+
+
+def test_what_a_local_model_is_loaded_with_is_no_setting_of_a_request():
+    model = ScriptedModel("ok")
+    with handler(model), handler(harness(model="local/smollm2", context=2048, temperature=0)):
+        completion(messages=[{"role": "user", "content": "?"}])
+    assert model.requests[0]["temperature"] == 0
+    assert "context" not in model.requests[0]

@@ -73,14 +73,12 @@ class TenacityRetryer(PromptInjectingInterpretation):
         start = len(history)
         _taken_on.set(history)
         try:
-            # Nearly every turn succeeds at once: tenacity, which takes longer than the rest of the turn, is for others.
-            return fwd()
-        except Exception as error:
             try:
+                # Nearly every turn succeeds at once; tenacity, which takes longer than the rest of the turn, is for
+                # others.
+                return fwd()
+            except Exception as error:
                 return self._ask_again(error, history, start, (messages, response_type, env, tools))
-            except BaseException:
-                del history[start:]
-                raise
         except BaseException:
             del history[start:]
             raise
