@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from effectful_agents.messages.conversation import AssistantMessage, Message
 from effectful_agents.messages.usage import CompletionUsage
 
-__all__ = ["AUTO", "Choice", "FinishReason", "Request", "Response", "ResponseFormat", "ToolChoice", "ToolDefinition"]
+__all__ = [
+    "AUTO",
+    "FINISH_REASONS",
+    "Choice",
+    "FinishReason",
+    "Request",
+    "Response",
+    "ResponseFormat",
+    "ToolChoice",
+    "ToolDefinition",
+]
 
 
 class _Function(TypedDict):
@@ -107,6 +118,17 @@ class Request(TypedDict, total=False):
 
 
 type FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+FINISH_REASONS: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+"""What the words of services mean."""
 
 
 class Choice(TypedDict):

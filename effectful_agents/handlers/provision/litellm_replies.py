@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from effectful_agents.messages import FinishReason, Response
+from effectful_agents.messages import Response
+from effectful_agents.messages.exchange import FINISH_REASONS
 
 __all__ = ["response"]
-
-_FINISH: Mapping[str, FinishReason] = {
-    "stop": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "content_filter",
-}
 
 
 def response(reply: Any) -> Response:
@@ -40,7 +32,7 @@ def _choice(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "index": raw.get("index", 0),
         "message": message,
-        "finish_reason": _FINISH.get(raw.get("finish_reason") or "", "stop"),
+        "finish_reason": FINISH_REASONS.get(raw.get("finish_reason") or "", "stop"),
     }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, cast
 
 from effectful_agents.messages import CompletionUsage, FinishReason, Request, Response, ToolChoice
+from effectful_agents.messages.exchange import FINISH_REASONS
 
 __all__ = ["OpenAICompatible", "Piece", "PieceOfCall", "Provider"]
 
@@ -93,15 +94,6 @@ class Provider(Protocol):
 # What a request says to whoever carries it out, and not to the model.
 _NOT_SENT = frozenset({"api_key", "base_url", "num_retries", "timeout", "stream", "provider_options"})
 _ABOUT_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
-
-_FINISH: Mapping[str, FinishReason] = {
-    "stop": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "content_filter",
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -226,7 +218,7 @@ def _text(content: Any) -> str | None:
 
 def _finish_reason(choice: Mapping[str, Any]) -> FinishReason | None:
     reason = choice.get("finish_reason")
-    return _FINISH.get(reason, "stop") if reason else None
+    return FINISH_REASONS.get(reason, "stop") if reason else None
 
 
 def _usage(raw: Any) -> CompletionUsage | None:
