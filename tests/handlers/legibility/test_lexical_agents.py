@@ -134,21 +134,22 @@ def test_another_agent_in_view_offers_its_tools_under_its_name():
     assert helper
 
 
+@dataclasses.dataclass
+class Named(Agent):
+    name: str
+
+    @Skill.define
+    def ask(self) -> str:
+        """Ask."""
+        raise NotHandled
+
+    @Tool.define
+    def tell(self) -> str:
+        """Tell."""
+        return self.name
+
+
 def test_two_agents_of_one_class_are_told_apart():
-    @dataclasses.dataclass
-    class Named(Agent):
-        name: str
-
-        @Skill.define
-        def ask(self) -> str:
-            """Ask."""
-            raise NotHandled
-
-        @Tool.define
-        def tell(self) -> str:
-            """Tell."""
-            return self.name
-
     ann, bob = Named("Ann"), Named("Bob")
 
     @Skill.define
@@ -174,20 +175,6 @@ def test_an_argument_that_is_an_agent_offers_its_tools_under_the_name_of_the_par
 
 
 def test_each_call_is_offered_the_tools_of_its_own_arguments():
-    @dataclasses.dataclass
-    class Named(Agent):
-        name: str
-
-        @Skill.define
-        def ask(self) -> str:
-            """Ask."""
-            raise NotHandled
-
-        @Tool.define
-        def tell(self) -> str:
-            """Tell."""
-            return self.name
-
     @Skill.define
     def ask(partner: Named) -> str:
         """Ask."""

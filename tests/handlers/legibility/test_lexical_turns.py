@@ -91,7 +91,7 @@ class Machine:
     """It has no form on the wire."""
 
 
-def test_a_tool_without_a_schema_is_left_out_with_a_warning_that_names_it(caplog):
+def with_a_tool_that_has_no_schema() -> Skill:
     @Tool.define
     def start(machine: Machine) -> str:
         """Start."""
@@ -107,6 +107,11 @@ def test_a_tool_without_a_schema_is_left_out_with_a_warning_that_names_it(caplog
         """Ask."""
         raise NotHandled
 
+    return ask
+
+
+def test_a_tool_without_a_schema_is_left_out_with_a_warning_that_names_it(caplog):
+    ask = with_a_tool_that_has_no_schema()
     with caplog.at_level(logging.WARNING):
         assert offered(ask) == ["fine"]
     (record,) = caplog.records
@@ -117,21 +122,7 @@ def test_a_tool_without_a_schema_is_left_out_with_a_warning_that_names_it(caplog
 
 
 def test_the_warning_comes_once_for_all_turns(caplog):
-    @Tool.define
-    def start(machine: Machine) -> str:
-        """Start."""
-        return ""
-
-    @Tool.define
-    def fine() -> str:
-        """Fine."""
-        return ""
-
-    @Skill.define
-    def ask() -> str:
-        """Ask."""
-        raise NotHandled
-
+    ask = with_a_tool_that_has_no_schema()
     with handler(harness(system_prompt="brief")), handler(ScriptedModel(calls("fine"), calls("fine", id="b"), "ok")):
         ask()
     assert len(caplog.records) == 1
