@@ -380,8 +380,14 @@ class ContextLengthError(ProviderError):
 class Signal(BaseException):
     """Something that ends a call and is not a failure.
 
-    It derives from BaseException so that no `except Exception` in a tool or in user code can eat it.
+    It derives from BaseException so that no `except Exception` in a tool or in user code can eat it. Should a bare
+    `except` do so, it is raised again at the next operation.
+
+    Attributes:
+        ends: The part of the program (a `runtime.StopScope`) that it ends; None: every call that it passes through.
     """
+
+    ends: Any = None
 
 
 class Suspended(Signal):
@@ -389,7 +395,10 @@ class Suspended(Signal):
 
 
 class Cancelled(Signal):
-    """The call was ended on purpose, by the program that made it."""
+    """The call was ended on purpose, by the program that made it: with `CallControl.cancel`, say.
+
+    A cancellation that comes from the event loop, or from whoever pressed Ctrl-C, keeps its own type.
+    """
 
 
 def _tool_message(tool_call_id: str, content: str) -> ToolMessage:

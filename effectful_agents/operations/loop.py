@@ -3,6 +3,7 @@
     call_agent        a skill is called                      (`Skill.__apply__`)
       call_system       the system message is written
       call_user         the user message is written
+      steer             what the program has said meanwhile joins in
       call_assistant    one turn: a request and its decoded reply
         completion        the request itself, as handlers see it
           send_request      the request on its way to a model
@@ -50,6 +51,7 @@ __all__ = [
     "completion",
     "count_tokens",
     "send_request",
+    "steer",
     "tool_result",
 ]
 
@@ -194,6 +196,15 @@ def tool_result(tool_call: DecodedToolCall[Any], content: str, value: Any = None
     'I left everything.'
     """
     return {"role": "tool", "tool_call_id": tool_call.id, "content": content}, value, False
+
+
+@Operation.define
+def steer() -> Sequence[UserMessage]:
+    """The messages that the program hands to the running call, asked for before each turn; by default none.
+
+    The loop appends them to the history, in order, so that the turn which begins already reads them.
+    """
+    return ()
 
 
 @Operation.define

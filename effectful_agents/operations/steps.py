@@ -1,17 +1,246 @@
-"""What happens in a run, told to whoever listens."""
+"""What happens in a call, told to whoever listens: its steps, and the pieces of a reply on its way.
+
+A *step* is one thing that costs something or has an effect: a request to the model, a tool call, a delegation, a
+question to a person, and at last the end. It is told twice, before it happens (`Phase.ATTEMPTED`) and after
+(`Phase.COMPLETED`); one that was interrupted has no second event.
+"""
 
 from __future__ import annotations
 
-from effectful_agents.messages import StreamEvent
-from effectful_agents.runtime import Operation
+import contextlib
+import contextvars
+import dataclasses
+import enum
+from collections.abc import Generator
+from typing import Any, override
 
-__all__ = ["emit"]
+from effectful_agents.errors import ToolCallDecodingError
+from effectful_agents.messages import Request, Response, StreamEvent, ToolMessage
+from effectful_agents.operations.loop import DecodedToolCall
+from effectful_agents.runtime import Operation
+from effectful_agents.types import Skill
+
+__all__ = [
+    "ApprovalStep",
+    "DelegateStep",
+    "Durability",
+    "FinalStep",
+    "ModelStep",
+    "Phase",
+    "StepEvent",
+    "StepIds",
+    "ToolStep",
+    "current_ids",
+    "emit",
+    "idempotency_key",
+    "ids_of_call",
+    "make_step_id",
+    "numbered",
+]
+
+
+class Phase(enum.StrEnum):
+    """Which half of a step an event tells of."""
+
+    ATTEMPTED = "attempted"
+    """It is about to happen."""
+    COMPLETED = "completed"
+    """It has happened, and its result is known; or it has failed, and its error is."""
+
+
+class Durability(enum.StrEnum):
+    """How soon a journal has to have written an event."""
+
+    DURABLE = "durable"
+    """Before anything else happens."""
+    DEFERRABLE = "deferrable"
+    """In order, before the next durable one: what it tells of can be repeated without harm."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StepEvent:
+    """One half of a step.
+
+    Attributes:
+        step_id: Which step of its run it is: see `make_step_id`.
+        phase: Which half.
+        skill: The skill in whose call it happens.
+        run_id: The run that it belongs to; empty where there is none.
+        attempt: 1, and one more for each time that the step is made again in its run.
+        error: What it failed with, if it did.
+    """
+
+    step_id: str
+    phase: Phase
+    skill: Skill[..., Any]
+    run_id: str = ""
+    attempt: int = 1
+    error: BaseException | None = None
+
+    @property
+    def durability(self) -> Durability:
+        """How soon a journal has to have written it."""
+        return Durability.DURABLE
+
+    @property
+    def depth(self) -> int:
+        """How many calls the step's call is nested in: 0 in the call that the program made."""
+        return self.step_id.count(f"-{_CALL}/")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelStep(StepEvent):
+    """A request to the model. It is always durable: it costs money, and the same reply never comes again.
+
+    Attributes:
+        request: What is sent.
+        response: The reply, when it has come.
+    """
+
+    request: Request
+    response: Response | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ToolStep(StepEvent):
+    """A tool call. It is durable unless the tool is declared `idempotent`: then it can be made again.
+
+    Attributes:
+        tool_call: The call, with its arguments.
+        message: The result as the model is told it, when there is one.
+        value: The result as a Python value.
+    """
+
+    tool_call: DecodedToolCall[Any]
+    message: ToolMessage | None = None
+    value: Any = None
+
+    @property
+    @override
+    def durability(self) -> Durability:
+        return Durability.DEFERRABLE if self.tool_call.tool.idempotent else Durability.DURABLE
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DelegateStep(ToolStep):
+    """A tool call whose tool is a skill: a call of its own, with a history of its own, of which only the value returns.
+
+    The steps of that call have ids below its own.
+    """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ApprovalStep(StepEvent):
+    """A question to a person. It is always durable: nobody is asked twice because a process ended.
+
+    Attributes:
+        question: What they are asked to approve.
+        decision: What they said, when they have.
+    """
+
+    question: Any
+    decision: Any = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinalStep(StepEvent):
+    """The end of the call that the program made; calls inside it end with the step that they belong to.
+
+    Attributes:
+        value: What the call returns.
+    """
+
+    value: Any = None
 
 
 @Operation.define
-def emit(event: StreamEvent) -> None:
+def emit(event: StreamEvent | StepEvent) -> None:
     """Tell that something has happened; by default nobody listens.
 
     A handler that listens forwards with `fwd()`, so that others hear it too. It must not raise: what it observes goes
     on in any case.
     """
+
+
+# --- identifiers ------------------------------------------------------------------------------------------------------
+
+_CALL = "call"
+
+
+def make_step_id(seq: int, kind: str) -> str:
+    """The identifier of a step, made of its position and never of a clock, so that a replay makes the same again.
+
+    The position has a fixed width: sorted as text, steps are in the order in which they happen.
+
+    Args:
+        seq: Its position among its siblings, from 1.
+        kind: What it is: `model`, `tool`, `delegate`, `approval`, `final`, or `call` for a call nested in a step.
+
+    Raises:
+        ValueError: The position is not from 1 to 999999.
+
+    >>> make_step_id(12, "tool")
+    '000012-tool'
+    """
+    if not 0 < seq < 1_000_000:
+        raise ValueError(f"a step has a position from 1 to 999999; this is {seq}")
+    return f"{seq:06}-{kind}"
+
+
+def idempotency_key(event: StepEvent) -> tuple[str, str, str]:
+    """What makes two events the same event, so that a journal writes it once: run, step with its attempt, phase."""
+    return event.run_id, f"{event.step_id}.{event.attempt}", event.phase.value
+
+
+class StepIds:
+    """Gives out the identifiers of the steps of one call, or of the calls nested in one step, in order.
+
+    Args:
+        skill: The skill that is called, or whose step it is.
+        prefix: The identifier of what they are nested in, and `/`; empty for the call that a program makes.
+
+    >>> ids = StepIds()
+    >>> ids.next("model"), ids.below(ids.next("tool")).next("call")
+    ('000001-model', '000002-tool/000001-call')
+    """
+
+    __slots__ = ("_given", "prefix", "skill")
+
+    def __init__(self, skill: Skill[..., Any] | None = None, prefix: str = "") -> None:
+        self.skill = skill
+        self.prefix = prefix
+        self._given = 0
+
+    def next(self, kind: str) -> str:
+        """The identifier of the next step."""
+        self._given += 1
+        return self.prefix + make_step_id(self._given, kind)
+
+    def below(self, step_id: str) -> StepIds:
+        """Identifiers for what is nested in a step."""
+        return StepIds(self.skill, f"{step_id}/")
+
+
+_ids: contextvars.ContextVar[StepIds | None] = contextvars.ContextVar("effectful_agents_step_ids", default=None)
+
+
+def current_ids() -> StepIds | None:
+    """Where the steps and calls that begin here get their identifiers from; None outside of calls."""
+    return _ids.get()
+
+
+def ids_of_call(skill: Skill[..., Any]) -> StepIds:
+    """The identifiers for a call that begins now: nested in what runs here, or else the first of all."""
+    outer = _ids.get()
+    return StepIds(skill) if outer is None else StepIds(skill, f"{outer.next(_CALL)}/")
+
+
+@contextlib.contextmanager
+def numbered(ids: StepIds) -> Generator[None]:
+    """Have what begins in the block get its identifiers from here."""
+    outer = _ids.get()
+    _ids.set(ids)
+    try:
+        yield
+    finally:
+        _ids.set(outer)

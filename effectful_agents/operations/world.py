@@ -6,7 +6,7 @@ import random as _random
 import time as _time
 import uuid as _uuid
 
-from effectful_agents.runtime import Operation, can_wait, wait
+from effectful_agents.runtime import Operation, can_wait, pause, wait
 
 __all__ = ["fresh_id", "now", "random", "sleep"]
 
@@ -19,13 +19,16 @@ def now() -> float:
 
 @Operation.define
 def sleep(seconds: float) -> None:
-    """Wait that many seconds; in a call that is awaited, other tasks go on meanwhile."""
+    """Wait that many seconds; in a call that is awaited, other tasks go on meanwhile.
+
+    It ends early, by an exception, when the call is cancelled or its time is over.
+    """
     if can_wait():
         import anyio  # noqa: PLC0415 - loads asyncio
 
         wait(anyio.sleep(seconds))
     else:
-        _time.sleep(seconds)
+        pause(seconds)
 
 
 @Operation.define

@@ -8,27 +8,36 @@ from effectful.ops.syntax import ObjectInterpretation, implements
 from effectful.ops.types import NotHandled, Term
 
 from effectful_agents.runtime.bridge import bridged, can_wait, wait
-from effectful_agents.runtime.carrying import Interpretation, carried, interpretation
+from effectful_agents.runtime.carrying import Interpretation, interpretation, propagate
 from effectful_agents.runtime.dispatch import can_forward, fwd
 from effectful_agents.runtime.handling import handler
 from effectful_agents.runtime.layers import Layers, coproduct
 from effectful_agents.runtime.operation import Operation
+from effectful_agents.runtime.stopping import SignalScope, StopScope, check_stopped, entered_scopes, pause, time_left
+from effectful_agents.runtime.threads import InThread
 
 __all__ = [
+    "InThread",
     "Interpretation",
     "Layers",
     "NotHandled",
     "ObjectInterpretation",
     "Operation",
+    "SignalScope",
+    "StopScope",
     "Term",
     "bridged",
     "can_forward",
     "can_wait",
-    "carried",
+    "check_stopped",
     "coproduct",
+    "entered_scopes",
     "fwd",
     "handler",
     "implements",
     "interpretation",
+    "pause",
+    "propagate",
+    "time_left",
     "wait",
 ]

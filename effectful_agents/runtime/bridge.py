@@ -21,23 +21,98 @@ from typing import TYPE_CHECKING, Any, cast
 import greenlet
 
 from effectful_agents.errors import ConfigurationError
+from effectful_agents.runtime.stopping import check_stopped, stoppable_scopes, until_stopped
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["bridged", "can_wait", "named", "wait"]
+__all__ = ["Awaited", "Driven", "bridged", "can_wait", "named", "wait"]
+
+_PATIENCE = 16
+"""How often a call that is closed may go on instead of ending, before that is an error."""
 
 
-class _Call(greenlet.greenlet):
-    """The greenlet of one call.
+class Driven(greenlet.greenlet):
+    """A function in a greenlet of its own, which runs whenever `go_on` is called, and may come to a stop in between.
 
     Attributes:
         hub: The greenlet that drives it at this moment.
         leaf: The greenlet that has handed something out last: this one, or one that runs below it.
+        waits: How many `wait` are going on directly in it.
     """
 
     hub: greenlet.greenlet
     leaf: greenlet.greenlet
+    waits = 0
+
+    def __init__(self, function: Callable[[], Any], context: contextvars.Context) -> None:
+        super().__init__(function)
+        self.gr_context = context
+        self.leaf = self
+
+    def go_on(self, value: Any = None, error: BaseException | None = None) -> Any:
+        """Run until it hands something out, or ends; then `dead` is true, and what is returned is its value."""
+        # It may be driven from another greenlet, or thread, than the last time.
+        self.hub = self.parent = greenlet.getcurrent()
+        if error is not None:
+            return self.leaf.throw(error)
+        return self.leaf.switch(value) if self else self.switch()
+
+    def hand_out(self, value: Any) -> Any:
+        """From inside: give a value to whoever drives it, and wait to go on."""
+        self.leaf = greenlet.getcurrent()
+        return self.hub.switch(value)
+
+    def end(self) -> None:
+        """Have it end with `GeneratorExit` where it has stopped.
+
+        Raises:
+            RuntimeError: It goes on all the same.
+        """
+        for _ in range(_PATIENCE):
+            try:
+                self.go_on(error=GeneratorExit())
+            except GeneratorExit:
+                pass
+            if self.dead:
+                return
+        raise RuntimeError("a call that is closed ignores GeneratorExit: something in it eats all exceptions, for ever")
+
+
+class Awaited(Driven):
+    """A function whose `wait` is done by the event loop that drives it.
+
+    Attributes:
+        task: The task that drives it at this moment; None where the event loop is none we know.
+    """
+
+    task: Any = None
+
+    @types.coroutine
+    def turns(self) -> Generator[Any, Any, Any]:
+        """Go on until it hands out something that is not for the event loop, or ends; then return that."""
+        value, error = None, None
+        while True:
+            self.task = _current_task()
+            trap = self.go_on(value, error)
+            if self.dead or type(trap) is Handed:
+                return trap
+            try:
+                value, error = (yield trap), None
+            except GeneratorExit:
+                self.end()
+                raise
+            except BaseException as thrown:  # cancelled: for the function to see
+                value, error = None, thrown
+
+
+class Handed:
+    """Marks what is handed out and is not for the event loop."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 def bridged[T](function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, T]:
@@ -54,37 +129,18 @@ def bridged[T](function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Coro
     >>> asyncio.run(bridged(twice, 0))
     'done'
     """
-    call = _Call(lambda: function(*args, **kwargs))
-    call.gr_context = contextvars.copy_context()
+    call = Awaited(lambda: function(*args, **kwargs), contextvars.copy_context())
     coroutine = _drive(call)
     _calls[coroutine] = call
     return coroutine
 
 
 # The calls of coroutines that `bridged` has made.
-_calls: weakref.WeakKeyDictionary[Any, _Call] = weakref.WeakKeyDictionary()
+_calls: weakref.WeakKeyDictionary[Any, Awaited] = weakref.WeakKeyDictionary()
 
 
-async def _drive(call: _Call) -> Any:
-    return await _turns(call)
-
-
-@types.coroutine
-def _turns(call: _Call) -> Generator[Any, Any, Any]:
-    call.leaf = call
-    send, value = call.leaf.switch, ()
-    while True:
-        # The task may be driven from another greenlet, or thread, than the last time.
-        call.hub = call.parent = greenlet.getcurrent()
-        trap = send(*value)
-        if call.dead:
-            return trap
-        try:
-            value = ((yield trap),)
-            send = call.leaf.switch
-        except BaseException as error:  # cancelled, or closed: for the function to see
-            value = (error,)
-            send = call.leaf.throw
+async def _drive(call: Awaited) -> Any:
+    return await call.turns()
 
 
 def named[T](coroutine: Coroutine[Any, Any, T], name: str) -> Coroutine[Any, Any, T]:
@@ -104,6 +160,7 @@ def wait[T](awaitable: Awaitable[T]) -> T:
 
     Inside a bridged call the event loop goes on meanwhile. Outside of one, and with no event loop in this thread, the
     awaitable runs in an event loop that the process keeps for this, in a thread of its own, with a copy of the context.
+    What is awaited is cancelled when a scope that the code is in is stopped.
 
     Raises:
         ConfigurationError: An event loop runs in this thread, and the code that waits is an ordinary call in it: it
@@ -117,6 +174,20 @@ def wait[T](awaitable: Awaitable[T]) -> T:
             cast("Coroutine[Any, Any, T]", awaitable).close()
             return cast(contextvars.Context, inner.gr_context).run(inner.run)
         return _wait_elsewhere(awaitable)
+    _check_before(awaitable)
+    if stoppable := stoppable_scopes():
+        awaitable = until_stopped(awaitable, stoppable)
+    here = greenlet.getcurrent()
+    driven = here if isinstance(here, Driven) else call
+    driven.waits += 1
+    try:
+        return _stepped(call, awaitable)
+    finally:
+        driven.waits -= 1
+
+
+def _stepped(call: Awaited, awaitable: Awaitable[Any]) -> Any:
+    """Step an awaitable here, and hand out what it yields."""
     steps = awaitable.__await__()
     step: Callable[[Any], Any] = steps.send if hasattr(steps, "send") else lambda _: next(steps)
     value: Any = None
@@ -125,9 +196,8 @@ def wait[T](awaitable: Awaitable[T]) -> T:
             trap = step(value)
         except StopIteration as stop:
             return stop.value
-        call.leaf = greenlet.getcurrent()
         try:
-            value = call.hub.switch(trap)
+            value = call.hand_out(trap)
             step = steps.send if hasattr(steps, "send") else lambda _: next(steps)
         except BaseException as error:
             if not hasattr(steps, "throw"):
@@ -135,11 +205,31 @@ def wait[T](awaitable: Awaitable[T]) -> T:
             value, step = error, steps.throw
 
 
-def _enclosing() -> _Call | None:
+def _check_before(awaitable: Awaitable[Any]) -> None:
+    try:
+        check_stopped()
+    except BaseException:
+        if inspect.iscoroutine(awaitable):
+            awaitable.close()
+        raise
+
+
+def _enclosing() -> Awaited | None:
+    """The call that the code that runs is part of, unless another task has been begun in the middle of it."""
     current: greenlet.greenlet | None = greenlet.getcurrent()
-    while current is not None and not isinstance(current, _Call):
+    while current is not None and not isinstance(current, Awaited):
         current = current.parent
+    if current is None or current.task is not _current_task():
+        return None
     return current
+
+
+def _current_task() -> Any:
+    # Where it is not loaded, it does not run. (Trio begins no task in the middle of another.)
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or asyncio._get_running_loop() is None:
+        return None
+    return asyncio.current_task()
 
 
 # --- without an event loop --------------------------------------------------------------------------------------------
@@ -153,8 +243,11 @@ def _wait_elsewhere[T](awaitable: Awaitable[T]) -> T:
             awaitable.close()
         raise ConfigurationError(
             "something has to be awaited, and this is a plain call inside a running event loop, which it would block "
-            "for ever. Use `await acall(skill, …)` instead of `skill(…)`."
+            "for ever. Use `await acall(skill, …)` instead of `skill(…)`, and `async for` with `steps` and `stream`."
         )
+    _check_before(awaitable)
+    if stoppable := stoppable_scopes():
+        awaitable = until_stopped(awaitable, stoppable)
     ended = threading.Event()
     future = asyncio.run_coroutine_threadsafe(_outcome(awaitable, ended), _helper_loop())
     try:

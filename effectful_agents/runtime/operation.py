@@ -16,8 +16,10 @@ from effectful.ops.syntax import defdata
 from effectful.ops.types import NotHandled, Term
 from effectful.ops.types import Operation as EffectfulOperation
 
+from effectful_agents.errors import Signal
 from effectful_agents.runtime.carrying import Interpretation, current
 from effectful_agents.runtime.dispatch import Beyond, perform
+from effectful_agents.runtime.stopping import keep_signal, scopes
 
 
 class Operation[**P, T](EffectfulOperation[P, T]):
@@ -93,11 +95,17 @@ class Operation[**P, T](EffectfulOperation[P, T]):
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._owners and self._has_receiver(args):
             return self._bind(args[0])(*args[1:], **kwargs)
+        for scope in scopes.get():
+            scope.check()
         interpretation = current.get()
         entry = interpretation.get(self)
-        if entry is None:
-            return self._perform_in_class(interpretation, args, kwargs)
-        return perform(entry, self, interpretation, args, kwargs)
+        try:
+            if entry is None:
+                return self._perform_in_class(interpretation, args, kwargs)
+            return perform(entry, self, interpretation, args, kwargs)
+        except Signal as signal:
+            keep_signal(signal)
+            raise
 
     def _has_receiver(self, args: tuple) -> bool:
         """Whether `Bot.ask(bot, ...)` is performed, which is to be `bot.ask(...)` in every respect."""

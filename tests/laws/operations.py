@@ -25,6 +25,7 @@ from effectful_agents.operations.loop import (
     completion,
     count_tokens,
     send_request,
+    steer,
 )
 from effectful_agents.operations.prompt import section
 from effectful_agents.operations.steps import emit
@@ -55,6 +56,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     call_tool: lambda: call_tool(CALL),
     completion: lambda: completion(messages=[USER], seed=1),
     send_request: lambda: send_request(messages=[USER], seed=1),
+    steer: lambda: steer(),
     count_tokens: lambda: count_tokens([USER]),
     call_id: lambda: call_id(1, 2),
     get_history: lambda: get_history(),

@@ -23,7 +23,7 @@ import effectful_agents.testing
 from effectful_agents import ObjectInterpretation
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
 from effectful_agents.handlers.legibility import FrameworkDocumenter, LexicalToolExtractor
-from effectful_agents.handlers.loop import AgentLoop
+from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
@@ -67,6 +67,8 @@ SAMPLES: Mapping[type, Make] = {
     HistoryBuilder: lambda around: HistoryBuilder(),
     RichTerminalRenderer: lambda around: RichTerminalRenderer(Console(file=around.terminal, force_terminal=True)),
     SystemPromptDumper: lambda around: SystemPromptDumper(around.dump),
+    CallControl: lambda around: CallControl(),
+    Deadline: lambda around: Deadline(3600),
     PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
     TenacityRetryer: lambda around: TenacityRetryer(stop=tenacity.stop_after_attempt(3)),
 }

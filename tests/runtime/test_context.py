@@ -11,7 +11,7 @@ import pytest
 from effectful.ops import semantics
 from effectful.ops.types import Operation as EffectfulOperation
 
-from effectful_agents.runtime import Operation, carried, fwd, handler, interpretation
+from effectful_agents.runtime import Operation, propagate, fwd, handler, interpretation
 
 
 @Operation.define
@@ -104,7 +104,7 @@ def test_a_thread_starts_without_handlers_and_gives_none_back(install: Any) -> N
 
 def test_carried_functions_have_the_handlers_of_their_making() -> None:
     with handler(stub("inside")):
-        work = carried(both)
+        work = propagate(both)
     assert work.__name__ == "both"
     assert both() == ("outside", "outside")
     assert work() == ("inside", "inside")
@@ -114,7 +114,7 @@ def test_carried_functions_have_the_handlers_of_their_making() -> None:
 def test_a_carried_function_may_run_several_times_at_once() -> None:
     barrier = threading.Barrier(4)
 
-    @carried
+    @propagate
     def work(place: str) -> list[str]:
         with handler(stub(place)):
             barrier.wait()
@@ -130,7 +130,7 @@ def test_fwd_works_in_a_carried_function_and_in_a_thread_of_the_loop() -> None:
     async def main() -> str:
         return await asyncio.to_thread(where)
 
-    with handler({where: lambda: in_thread(carried(fwd)) + "!"}):
+    with handler({where: lambda: in_thread(propagate(fwd)) + "!"}):
         assert where() == "outside!"
         assert asyncio.run(main()) == "outside!"
 

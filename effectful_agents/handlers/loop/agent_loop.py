@@ -19,6 +19,7 @@ from effectful_agents.errors import (
 from effectful_agents.handlers.loop.offer import offer
 from effectful_agents.handlers.loop.prompts import brief_task, full_task, user_section
 from effectful_agents.handlers.loop.reply import decode_answer, decode_tool_calls, read_reply
+from effectful_agents.handlers.loop.telling import ask, tell_end
 from effectful_agents.handlers.loop.timing import tool_value
 from effectful_agents.handlers.loop.tool_calls import carry_out
 from effectful_agents.messages import Message, Request, SystemMessage, ToolMessage, UserMessage
@@ -33,10 +34,11 @@ from effectful_agents.operations.loop import (
     call_system,
     call_tool,
     call_user,
-    completion,
+    steer,
 )
 from effectful_agents.operations.prompt import PromptSection, section
-from effectful_agents.runtime import Term, implements
+from effectful_agents.operations.steps import ids_of_call, numbered
+from effectful_agents.runtime import SignalScope, Term, implements
 from effectful_agents.types import Scope, Skill, Tool
 
 __all__ = ["AgentLoop"]
@@ -91,6 +93,13 @@ class AgentLoop(PromptInjectingInterpretation):
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
         scope = _open_scope(skill, args, kwargs)
         response_type = _response_type(skill, args, kwargs)
+        ids = ids_of_call(skill)
+        with SignalScope(skill), numbered(ids):
+            value = self._answer(skill, scope, response_type)
+            tell_end(ids, value)
+            return value
+
+    def _answer(self, skill: Skill, scope: Scope, response_type: Any) -> Any:
         history = get_history()
         if not history or history[0]["role"] != "system":
             task = brief_task(skill) if self.brief else full_task(skill, scope)
@@ -98,6 +107,8 @@ class AgentLoop(PromptInjectingInterpretation):
         append_message(call_user(user_section(skill, scope, heading=not self.brief or skill.agent is not None)))
 
         for _ in range(self.turns):
+            for steering in steer():
+                append_message(steering)
             message, tool_calls, answer = call_assistant(get_history(), response_type, scope, frozenset())
             append_message(message)
             if not tool_calls:
@@ -138,7 +149,7 @@ class AgentLoop(PromptInjectingInterpretation):
         response_format = answer_codec(response_type).response_format
         if response_format is not None:
             request["response_format"] = response_format
-        response = completion(**request)
+        response = ask(request)
 
         reply = read_reply(response, messages)
         if reply.arguments:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import inspect
 import logging
-import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from effectful_agents.errors import Cancelled
 from effectful_agents.operations.loop import DecodedToolCall
-from effectful_agents.runtime import can_wait, carried, wait
+from effectful_agents.runtime import InThread, check_stopped, time_left, wait
 from effectful_agents.types import Tool
 
 __all__ = ["tool_value"]
@@ -21,11 +20,13 @@ _log = logging.getLogger(__name__)
 def tool_value(tool_call: DecodedToolCall[Any]) -> Any:
     """Call the tool and return its value; one that is asynchronous is awaited.
 
-    A tool with a `timeout` that is asynchronous is cancelled when its time is over. One that is not cannot be stopped:
-    it runs in a thread, with the context of the call, and when its time is over it goes on without anybody waiting.
+    A tool that is asynchronous is cancelled when its `timeout` is over, or the time of a `Deadline`. One that is not
+    cannot be stopped: where there is such a limit it runs in a thread, with the context of the call, and when its time
+    is over it goes on without anybody waiting, until it performs an operation.
 
     Raises:
         TimeoutError: The tool took longer than its `timeout`.
+        BaseException: What ended the call meanwhile.
     """
     tool, arguments = tool_call.tool, tool_call.bound_args
 
@@ -34,12 +35,18 @@ def tool_value(tool_call: DecodedToolCall[Any]) -> Any:
 
     try:
         # A handler of the tool may be asynchronous where the tool is not, and the reverse.
-        value = call() if tool.timeout is None or tool.is_async else _called_within(tool.timeout, call, tool)
-        if not inspect.isawaitable(value):
-            return value
-        return wait(value if tool.timeout is None else _awaited_within(tool.timeout, value))
+        limited = tool.timeout is not None or time_left() is not None
+        value = _called_in_thread(tool, call) if limited and not tool.is_async else call()
+        if inspect.isawaitable(value):
+            value = wait(value if tool.timeout is None else _awaited_within(tool.timeout, value))
     except _Late:
         raise TimeoutError(f"`{tool_call.name}` took longer than {tool.timeout:g} s") from None
+    try:
+        check_stopped()
+    except BaseException:
+        _drop(tool)
+        raise
+    return value
 
 
 class _Late(Exception):
@@ -54,31 +61,18 @@ async def _awaited_within(seconds: float, awaitable: Awaitable[Any]) -> Any:
     raise _Late
 
 
-def _called_within(seconds: float, call: Callable[[], Any], tool: Tool) -> Any:
-    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-
-    def work() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=carried(work), name=f"effectful-agents-{tool.__name__}", daemon=True).start()
-    done, _ = wait(_done_within(seconds, future)) if can_wait() else concurrent.futures.wait([future], seconds)
-    if done:
-        return future.result()
-    future.add_done_callback(
-        lambda _: _log.warning("`%s` came to its end too late; its result is dropped", tool.__name__)
-    )
-    raise _Late
+def _called_in_thread(tool: Tool, call: Callable[[], Any]) -> Any:
+    running = InThread(call, f"effectful-agents-{tool.__name__}")
+    ended = False
+    try:
+        ended = running.wait(tool.timeout)
+    finally:
+        if not ended:
+            running.abandon(lambda: Cancelled(f"nobody waits for `{tool.__name__}` any more"), lambda: _drop(tool))
+    if not ended:
+        raise _Late
+    return running.result()
 
 
-async def _done_within(seconds: float, future: concurrent.futures.Future[Any]) -> tuple[bool, None]:
-    import anyio  # noqa: PLC0415 - loads asyncio
-
-    pause = 0.001
-    with anyio.move_on_after(seconds):
-        while not future.done():
-            await anyio.sleep(pause)
-            pause = min(1.5 * pause, 0.05)
-    return future.done(), None
+def _drop(tool: Tool) -> None:
+    _log.warning("`%s` came to its end too late; its result is dropped", tool.__name__)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import queue
-import threading
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 from effectful_agents.errors import HistoryError, Signal, ToolCallDecodingError, ToolCallExecutionError
+from effectful_agents.handlers.loop.telling import ToldCall
 from effectful_agents.messages import AssistantMessage, ToolCallID, ToolMessage
 from effectful_agents.operations.history import append_message
-from effectful_agents.operations.loop import DecodedToolCall, call_tool
-from effectful_agents.runtime import bridged, can_wait, carried, wait
+from effectful_agents.operations.loop import DecodedToolCall
+from effectful_agents.runtime import InThread, SignalScope, StopScope, bridged, can_wait, wait
 
 __all__ = ["carry_out"]
+
+_THREAD = "effectful-agents-tool"
 
 type _Call = DecodedToolCall[Any] | ToolCallDecodingError
 
@@ -36,10 +38,7 @@ def carry_out(message: AssistantMessage, tool_calls: Sequence[_Call], at_once: i
     """
     branches = {branch.id: branch for branch in map(_Branch, tool_calls)}
     if at_once > 1 and len(branches) > 1 and all(branch.runs_beside_others for branch in branches.values()):
-        if can_wait():
-            wait(_run_in_tasks(branches.values(), at_once))
-        else:
-            _run_in_threads(branches.values(), at_once)
+        _run_together(branches.values(), at_once)
     final: tuple[Any] | None = None
     for call in message.get("tool_calls", ()):
         branch = branches.pop(call["id"], None)
@@ -72,6 +71,7 @@ class _Branch:
 
     def __init__(self, call: _Call) -> None:
         self.call = call
+        self._told = ToldCall(call) if isinstance(call, DecodedToolCall) else None
         self._result: ToolMessage | BaseException | None = None
 
     @property
@@ -87,6 +87,11 @@ class _Branch:
     def needs_thread(self) -> bool:
         return isinstance(self.call, DecodedToolCall) and not self.call.tool.is_async
 
+    def announce(self) -> None:
+        """Tell that it is about to be carried out."""
+        if self._told is not None:
+            self._told.announce()
+
     def run(self) -> ToolMessage:
         """Carry the call out, unless that was begun, and return what the model is told; or raise what it raised."""
         if not self.begun:
@@ -98,11 +103,13 @@ class _Branch:
     def attempt(self) -> None:
         """Carry the call out, and keep what comes of it. It is never begun twice, however it ended."""
         self.begun = True
-        if isinstance(self.call, ToolCallDecodingError):
-            self._result = self.call.to_feedback_message()
+        if self._told is None:
+            self._result = cast(ToolCallDecodingError, self.call).to_feedback_message()
             return
         try:
-            self._result, value, is_final = call_tool(self.call)
+            # A signal ends this call; those beside it have scopes of their own, and come to their ends.
+            with SignalScope():
+                self._result, value, is_final = self._told.make()
         except BaseException as error:
             self._result = error
             if not isinstance(error, Exception | Signal):  # cancelled, or interrupted: that ends the others too
@@ -112,17 +119,30 @@ class _Branch:
                 self.answer = (value,)
 
 
+def _run_together(branches: Collection[_Branch], at_once: int) -> None:
+    for branch in branches:
+        branch.announce()
+    # Should this be interrupted, what then still runs in threads ends at its next operation.
+    with StopScope():
+        if can_wait():
+            wait(_run_in_tasks(branches, at_once))
+        else:
+            _run_in_threads(branches, at_once)
+
+
 async def _run_in_tasks(branches: Collection[_Branch], at_once: int) -> None:
-    import anyio.to_thread  # noqa: PLC0415 - loads asyncio
+    import anyio  # noqa: PLC0415 - loads asyncio
 
     limit = anyio.CapacityLimiter(at_once)
 
     async def run(branch: _Branch) -> None:
-        if branch.needs_thread:
-            # A function cannot be stopped: cancelled, its thread goes on by itself and nobody waits for it.
-            await anyio.to_thread.run_sync(carried(branch.attempt), limiter=limit, abandon_on_cancel=True)
-        else:
-            async with limit:
+        async with limit:
+            if branch.needs_thread:
+                # A function cannot be stopped: cancelled, its thread goes on by itself and nobody waits for it.
+                thread = InThread(branch.attempt, _THREAD)
+                await thread.ended()
+                thread.result()
+            else:
                 await bridged(branch.attempt)
 
     try:
@@ -141,26 +161,19 @@ def _first(group: BaseExceptionGroup) -> BaseException:
 
 
 def _run_in_threads(branches: Collection[_Branch], at_once: int) -> None:
-    waiting: queue.SimpleQueue[_Branch | None] = queue.SimpleQueue()
-    done: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
-
-    def work() -> None:
-        while (branch := waiting.get()) is not None:
-            try:
-                branch.attempt()
-            except BaseException as error:
-                done.put(error)
-            else:
-                done.put(None)
-
+    waiting: queue.SimpleQueue[_Branch] = queue.SimpleQueue()
     for branch in branches:
         waiting.put(branch)
-    workers = min(at_once, len(branches))
-    for _ in range(workers):
-        # As daemons: a tool that is stuck must not keep an interrupted program from ending.
-        threading.Thread(target=carried(work), name="effectful-agents-tool", daemon=True).start()
-        waiting.put(None)
-    for _ in branches:
-        error = done.get()
-        if error is not None:
-            raise error
+
+    def work() -> None:
+        while True:
+            try:
+                branch = waiting.get_nowait()
+            except queue.Empty:
+                return
+            branch.attempt()
+
+    threads = [InThread(work, _THREAD) for _ in range(min(at_once, len(branches)))]
+    for thread in threads:
+        thread.wait()
+        thread.result()

@@ -390,7 +390,7 @@ def test_a_plain_call_through_an_asynchronous_skill_does_not_block_others():
     """A tool under it waits for a thread in which an asynchronous tool is awaited."""
     import concurrent.futures
 
-    from effectful_agents.runtime import carried
+    from effectful_agents.runtime import propagate
 
     @Tool.define
     async def leaf() -> str:
@@ -407,7 +407,7 @@ def test_a_plain_call_through_an_asynchronous_skill_does_not_block_others():
     def fan() -> str:
         """Fan out."""
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            return pool.submit(carried(small)).result(30)
+            return pool.submit(propagate(small)).result(30)
 
     @Skill.define
     async def middle() -> str:

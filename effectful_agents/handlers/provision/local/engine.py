@@ -12,6 +12,7 @@ import atexit
 import ctypes
 import dataclasses
 import functools
+import math
 import os
 import queue
 import secrets
@@ -28,7 +29,7 @@ from effectful_agents.errors import (
     ProviderError,
     RequestTimeoutError,
 )
-from effectful_agents.runtime import can_wait, wait
+from effectful_agents.runtime import can_wait, check_stopped, wait
 
 __all__ = ["PROVIDER", "Engine", "engine_for"]
 
@@ -36,6 +37,8 @@ PROVIDER = "llama.cpp"
 
 _LAST_WAIT = 10.0
 """Seconds that the end of the program waits for llama.cpp to stop."""
+_LONGEST_WAIT = 0.1
+"""Seconds after which a call looks whether it has been stopped."""
 _BATCH = 256
 """Tokens of the prompt that are read between two reports."""
 _CACHE = 512
@@ -191,9 +194,20 @@ def _next(job: _Job, end: float | None, timeout: float | None) -> dict[str, Any]
     try:
         if can_wait():
             return _next_while_others_go_on(job, end)
-        return job.pieces.get(timeout=None if end is None else max(0.0, end - time.monotonic()))
+        return _next_in_this_thread(job, end)
     except queue.Empty:
         raise RequestTimeoutError(f"no whole reply within {timeout:g} s", provider=PROVIDER) from None
+
+
+def _next_in_this_thread(job: _Job, end: float | None) -> dict[str, Any] | BaseException | None:
+    while True:
+        left = math.inf if end is None else max(0.0, end - time.monotonic())
+        try:
+            return job.pieces.get(timeout=min(left, _LONGEST_WAIT))
+        except queue.Empty:
+            if left <= _LONGEST_WAIT:
+                raise
+            check_stopped()
 
 
 def _next_while_others_go_on(job: _Job, end: float | None) -> dict[str, Any] | BaseException | None:

@@ -1,0 +1,250 @@
+"""Ending a part of the program from outside: what stops it, and where it notices.
+
+A `StopScope` is such a part. Once it has been stopped, or its time is over, every operation of ours that is performed
+inside raises, and so does everything that waits there. So a bare `except` that ate the exception delays the end, and no
+more. A scope is carried with the context: into tasks, and into threads that were started with `propagate`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any, Self, override
+
+from effectful_agents.errors import Cancelled, Signal
+
+__all__ = ["SignalScope", "StopScope", "check_stopped", "entered_scopes", "pause", "time_left"]
+
+type Reason = Callable[[], BaseException]
+"""Makes the exception that a stopped scope raises, anew for each place that it is raised at."""
+
+scopes: contextvars.ContextVar[tuple[StopScope, ...]] = contextvars.ContextVar("effectful_agents_scopes", default=())
+"""The scopes that the code is in, the innermost first."""
+
+
+class StopScope:
+    """A part of the program that can be told to stop. A context manager, which may be entered in several contexts.
+
+    Args:
+        owner: What it was made for.
+        seconds: The time that it has from now on; None for as long as it takes.
+        too_late: Makes what is raised when that time is over.
+
+    >>> with StopScope() as scope:
+    ...     scope.stop(lambda: KeyError("stopped"))
+    ...     check_stopped()
+    Traceback (most recent call last):
+    KeyError: 'stopped'
+    """
+
+    __slots__ = ("_lock", "_reason", "_too_late", "_wakers", "deadline", "owner")
+
+    def __init__(self, owner: Any = None, *, seconds: float | None = None, too_late: Reason = Cancelled) -> None:
+        self.owner = owner
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self._too_late = too_late
+        self._reason: Reason | None = None
+        self._wakers: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        scopes.set((self, *scopes.get()))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        scopes.set(tuple(scope for scope in scopes.get() if scope is not self))
+        if error is not None and not isinstance(error, Exception):
+            # Ended on purpose: what it has left running in tasks and threads ends too.
+            self.stop(Cancelled)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it has been stopped, or its time is over."""
+        return self._reason is not None or (self.deadline is not None and time.monotonic() >= self.deadline)
+
+    def stop(self, reason: Reason) -> None:
+        """Stop it, from any thread or task; only the first time counts."""
+        with self._lock:
+            if self._reason is not None:
+                return
+            self._reason = reason
+            wakers = list(self._wakers)
+        for wake in wakers:
+            wake()
+
+    def expire(self) -> None:
+        """Stop it because its time is over."""
+        self.stop(self._too_late)
+
+    def check(self) -> None:
+        """Raise if it has been stopped, or its time is over."""
+        if self._reason is None:
+            if self.deadline is None or time.monotonic() < self.deadline:
+                return
+            self.expire()
+        assert self._reason is not None
+        raise self._marked(self._reason())
+
+    def _marked(self, error: BaseException) -> BaseException:
+        if isinstance(error, Signal):
+            error.ends = self
+        return error
+
+    @contextlib.contextmanager
+    def waking(self, wake: Callable[[], None]) -> Generator[None]:
+        """Have a function called when it is stopped, or now if it was."""
+        with self._lock:
+            self._wakers.append(wake)
+            stopped = self._reason is not None
+        try:
+            if stopped:
+                wake()
+            yield
+        finally:
+            with self._lock:
+                self._wakers.remove(wake)
+
+
+class SignalScope(StopScope):
+    """A part of the program that is not to go on after a `Signal` has passed, even if something inside has eaten it.
+
+    Nothing stops it from outside. It remembers a signal that comes out of an operation performed directly inside, and
+    raises it again at the next one, or when the block ends.
+
+    >>> from effectful_agents.errors import Suspended
+    >>> from effectful_agents.runtime import Operation
+    >>> @Operation.define
+    ... def ask() -> str:
+    ...     raise Suspended
+    >>> with SignalScope():
+    ...     try:
+    ...         ask()
+    ...     except:
+    ...         print("eaten")
+    Traceback (most recent call last):
+    effectful_agents.errors.Suspended
+    """
+
+    __slots__ = ()
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+        if error is None:
+            self.check()
+
+    @override
+    def _marked(self, error: BaseException) -> BaseException:
+        return error
+
+
+def keep_signal(signal: Signal) -> None:
+    """Remember a signal for the innermost scope, unless it comes of a scope that was stopped and raises it again itself."""
+    if signal.ends is None:
+        for scope in scopes.get():
+            if isinstance(scope, SignalScope):
+                scope.stop(lambda: signal)
+                return
+
+
+def entered_scopes() -> Sequence[StopScope]:
+    """The scopes that the code is in, the innermost first."""
+    return scopes.get()
+
+
+def check_stopped() -> None:
+    """Raise if one of the scopes that the code is in has been stopped; of several the innermost counts."""
+    for scope in scopes.get():
+        scope.check()
+
+
+def time_left() -> float | None:
+    """Seconds until the first of the scopes that the code is in runs out, at least 0; None where none ever does.
+
+    >>> with StopScope(seconds=60), StopScope():
+    ...     59 < time_left() <= 60
+    True
+    """
+    deadlines = [scope.deadline for scope in scopes.get() if scope.deadline is not None]
+    return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+
+# --- waiting ----------------------------------------------------------------------------------------------------------
+
+
+def stoppable_scopes() -> list[StopScope]:
+    """The scopes that the code is in and that something outside can stop."""
+    return [scope for scope in scopes.get() if not isinstance(scope, SignalScope)]
+
+
+def pause(seconds: float | None = None, until: threading.Event | None = None) -> None:
+    """Block the thread for so many seconds, for ever with None, or until an event is set.
+
+    Raises:
+        BaseException: What a scope raises that is stopped meanwhile.
+    """
+    stoppable = stoppable_scopes()
+    if until is None and not stoppable:
+        time.sleep(0 if seconds is None else seconds)
+        return
+    woken = until or threading.Event()
+    left = time_left()
+    limits = [limit for limit in (seconds, left) if limit is not None]
+    with contextlib.ExitStack() as stack:
+        for scope in stoppable:
+            stack.enter_context(scope.waking(woken.set))
+        woken.wait(min(limits, default=None))
+    check_stopped()
+
+
+def waker(function: Callable[[], Any]) -> Callable[[], None]:
+    """A function that has the event loop that runs here call `function`, from any thread; nothing once it has ended."""
+    # Where neither is loaded, neither runs.
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        soon, ended = trio.lowlevel.current_trio_token().run_sync_soon, trio.RunFinishedError
+    else:
+        import asyncio  # noqa: PLC0415 - loaded, as its loop runs
+
+        soon, ended = asyncio.get_running_loop().call_soon_threadsafe, RuntimeError
+
+    def wake() -> None:
+        with contextlib.suppress(ended):
+            soon(function)
+
+    return wake
+
+
+async def until_stopped[T](awaitable: Awaitable[T], stoppable: Sequence[StopScope]) -> T:
+    """Await something, and cancel it when one of the scopes is stopped, or its time is over."""
+    import anyio  # noqa: PLC0415 - loads asyncio
+
+    first = min((scope for scope in stoppable if scope.deadline is not None), key=_deadline, default=None)
+    with anyio.CancelScope() as cancelling, contextlib.ExitStack() as stack:
+        wake = waker(cancelling.cancel)
+        for scope in stoppable:
+            stack.enter_context(scope.waking(wake))
+        if first is not None:
+            cancelling.deadline = anyio.current_time() + _deadline(first) - time.monotonic()
+        return await awaitable
+    for scope in stoppable:
+        scope.check()
+    # The clock of the event loop was faster.
+    assert first is not None
+    first.expire()
+    first.check()
+    raise AssertionError
+
+
+def _deadline(scope: StopScope) -> float:
+    assert scope.deadline is not None
+    return scope.deadline

@@ -1,0 +1,79 @@
+"""A function in a thread of its own, and waiting for it without blocking an event loop."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections.abc import Callable
+
+from effectful_agents.runtime.bridge import can_wait, wait
+from effectful_agents.runtime.carrying import propagate
+from effectful_agents.runtime.stopping import StopScope, pause, waker
+
+__all__ = ["InThread"]
+
+
+class InThread[T]:
+    """A call that runs in a thread, with the handlers and the context of this moment.
+
+    The thread does not keep the process from ending. What runs in it cannot be interrupted; `abandon` makes its next
+    operation raise.
+
+    Args:
+        function: What to call.
+        name: Name of the thread.
+
+    >>> call = InThread(lambda: 1 + 1, "adding")
+    >>> call.wait(), call.result()
+    (True, 2)
+    """
+
+    def __init__(self, function: Callable[[], T], name: str) -> None:
+        self._function = function
+        self._scope = StopScope()
+        self._future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        threading.Thread(target=propagate(self._run), name=name, daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            with self._scope:
+                value = self._function()
+        except BaseException as error:
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(value)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended, for at most so many seconds; whether it has.
+
+        Raises:
+            BaseException: What a scope raises that the code is in and that is stopped meanwhile.
+        """
+        if self._future.done():
+            return True
+        if can_wait():
+            wait(self.ended(seconds))
+        else:
+            done = threading.Event()
+            self._future.add_done_callback(lambda _: done.set())
+            pause(seconds, done)
+        return self._future.done()
+
+    async def ended(self, seconds: float | None = None) -> None:
+        """Await its end, for at most so many seconds."""
+        import anyio  # noqa: PLC0415 - loads asyncio
+
+        done = anyio.Event()
+        wake = waker(done.set)
+        self._future.add_done_callback(lambda _: wake())
+        with anyio.move_on_after(seconds):
+            await done.wait()
+
+    def result(self) -> T:
+        """What it returned, or what it raised, when it has ended."""
+        return self._future.result()
+
+    def abandon(self, reason: Callable[[], BaseException], then: Callable[[], None]) -> None:
+        """Wait for it no longer: its next operation raises, and when it ends at last, `then` is called."""
+        self._scope.stop(reason)
+        self._future.add_done_callback(lambda _: then())
