@@ -1,15 +1,25 @@
 """Agents as Python functions whose bodies a language model supplies, run by handlers that you compose."""
 
 from effectful_agents.encoding import Encodable
-from effectful_agents.handlers.loop import acall, run
+from effectful_agents.handlers.loop import CallControl, Deadline, acall, run, steps, stream
 from effectful_agents.harness import harness
-from effectful_agents.runtime import NotHandled, ObjectInterpretation, coproduct, fwd, handler, implements
+from effectful_agents.runtime import (
+    NotHandled,
+    ObjectInterpretation,
+    coproduct,
+    fwd,
+    handler,
+    implements,
+    propagate,
+)
 from effectful_agents.types import Agent, Risk, Skill, Tool
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Agent",
+    "CallControl",
+    "Deadline",
     "Encodable",
     "NotHandled",
     "ObjectInterpretation",
@@ -22,5 +32,8 @@ __all__ = [
     "handler",
     "harness",
     "implements",
+    "propagate",
     "run",
+    "steps",
+    "stream",
 ]

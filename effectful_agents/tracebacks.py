@@ -9,6 +9,8 @@ from pathlib import PurePath
 __all__ = ["describe_exception", "summary"]
 
 _PACKAGE = PurePath(__file__).parent
+# Its frames differ from one version of Python to the next.
+_STDLIB = PurePath(traceback.__file__).parent
 _MOST_FRAMES = 20
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 
@@ -50,7 +52,7 @@ def _frame_lines(frame: traceback.FrameSummary) -> list[str]:
 
 def _is_user_code(filename: str) -> bool:
     path = PurePath(filename)
-    return not (path.is_relative_to(_PACKAGE) or "site-packages" in path.parts)
+    return not (path.is_relative_to(_PACKAGE) or path.is_relative_to(_STDLIB) or "site-packages" in path.parts)
 
 
 def summary(error: BaseException) -> str:

@@ -14,7 +14,6 @@ import enum
 from collections.abc import Generator
 from typing import Any, override
 
-from effectful_agents.errors import ToolCallDecodingError
 from effectful_agents.messages import Request, Response, StreamEvent, ToolMessage
 from effectful_agents.operations.loop import DecodedToolCall
 from effectful_agents.runtime import Operation
@@ -85,7 +84,7 @@ class StepEvent:
     @property
     def depth(self) -> int:
         """How many calls the step's call is nested in: 0 in the call that the program made."""
-        return self.step_id.count(f"-{_CALL}/")
+        return _depth(self.step_id)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -167,6 +166,10 @@ def emit(event: StreamEvent | StepEvent) -> None:
 _CALL = "call"
 
 
+def _depth(step_id: str) -> int:
+    return step_id.count(f"-{_CALL}/")
+
+
 def make_step_id(seq: int, kind: str) -> str:
     """The identifier of a step, made of its position and never of a clock, so that a replay makes the same again.
 
@@ -210,6 +213,11 @@ class StepIds:
         self.skill = skill
         self.prefix = prefix
         self._given = 0
+
+    @property
+    def depth(self) -> int:
+        """How many calls the call is nested in (see `StepEvent.depth`)."""
+        return _depth(self.prefix)
 
     def next(self, kind: str) -> str:
         """The identifier of the next step."""

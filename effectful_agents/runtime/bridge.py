@@ -8,6 +8,7 @@ coroutine of the task that awaits `bridged`. Nothing here knows which event loop
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import inspect
 import os
@@ -70,10 +71,8 @@ class Driven(greenlet.greenlet):
             RuntimeError: It goes on all the same.
         """
         for _ in range(_PATIENCE):
-            try:
+            with contextlib.suppress(GeneratorExit):
                 self.go_on(error=GeneratorExit())
-            except GeneratorExit:
-                pass
             if self.dead:
                 return
         raise RuntimeError("a call that is closed ignores GeneratorExit: something in it eats all exceptions, for ever")
@@ -89,9 +88,9 @@ class Awaited(Driven):
     task: Any = None
 
     @types.coroutine
-    def turns(self) -> Generator[Any, Any, Any]:
-        """Go on until it hands out something that is not for the event loop, or ends; then return that."""
-        value, error = None, None
+    def turns(self, error: BaseException | None = None) -> Generator[Any, Any, Any]:
+        """Go on, with an exception perhaps, until it hands out a `Handed` or ends; return that, or its value."""
+        value: Any = None
         while True:
             self.task = _current_task()
             trap = self.go_on(value, error)
@@ -167,14 +166,15 @@ def wait[T](awaitable: Awaitable[T]) -> T:
             would wait for ever.
     """
     call = _enclosing()
-    if call is None:
-        inner = _calls.get(awaitable) if inspect.iscoroutine(awaitable) else None
-        if inner is not None and not inner and not inner.dead and not _in_event_loop():
-            # A call of ours that has not begun: it runs here. In the helper loop it would block everybody else's.
-            cast("Coroutine[Any, Any, T]", awaitable).close()
-            return cast(contextvars.Context, inner.gr_context).run(inner.run)
-        return _wait_elsewhere(awaitable)
     _check_before(awaitable)
+    inner = _calls.get(awaitable) if inspect.iscoroutine(awaitable) else None
+    if inner is not None and not inner and not inner.dead and (call is not None or not _in_event_loop()):
+        # A call of ours that has not begun: it is as good as a part of this one. In the helper loop it would block
+        # everybody else's.
+        cast("Coroutine[Any, Any, T]", awaitable).close()
+        return cast(contextvars.Context, inner.gr_context).run(inner.run)
+    if call is None:
+        return _wait_elsewhere(awaitable)
     if stoppable := stoppable_scopes():
         awaitable = until_stopped(awaitable, stoppable)
     here = greenlet.getcurrent()
@@ -245,7 +245,6 @@ def _wait_elsewhere[T](awaitable: Awaitable[T]) -> T:
             "something has to be awaited, and this is a plain call inside a running event loop, which it would block "
             "for ever. Use `await acall(skill, …)` instead of `skill(…)`, and `async for` with `steps` and `stream`."
         )
-    _check_before(awaitable)
     if stoppable := stoppable_scopes():
         awaitable = until_stopped(awaitable, stoppable)
     ended = threading.Event()

@@ -60,9 +60,6 @@ class StopScope:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         scopes.set(tuple(scope for scope in scopes.get() if scope is not self))
-        if error is not None and not isinstance(error, Exception):
-            # Ended on purpose: what it has left running in tasks and threads ends too.
-            self.stop(Cancelled)
 
     @property
     def stopped(self) -> bool:
@@ -115,8 +112,8 @@ class StopScope:
 class SignalScope(StopScope):
     """A part of the program that is not to go on after a `Signal` has passed, even if something inside has eaten it.
 
-    Nothing stops it from outside. It remembers a signal that comes out of an operation performed directly inside, and
-    raises it again at the next one, or when the block ends.
+    It is entered once, and nothing stops it from outside. It remembers a signal that comes out of an operation
+    performed directly inside, and raises it again at the next one, or when the block ends.
 
     >>> from effectful_agents.errors import Suspended
     >>> from effectful_agents.runtime import Operation
@@ -141,6 +138,9 @@ class SignalScope(StopScope):
         super().__exit__(kind, error, traceback)
         if error is None:
             self.check()
+        elif not isinstance(error, Exception):
+            # Ended on purpose: what it has left running in tasks and threads ends too.
+            self.stop(Cancelled)
 
     @override
     def _marked(self, error: BaseException) -> BaseException:
@@ -148,7 +148,7 @@ class SignalScope(StopScope):
 
 
 def keep_signal(signal: Signal) -> None:
-    """Remember a signal for the innermost scope, unless it comes of a scope that was stopped and raises it again itself."""
+    """Remember a signal for the innermost scope, unless it comes of a stopped scope, which raises it again itself."""
     if signal.ends is None:
         for scope in scopes.get():
             if isinstance(scope, SignalScope):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 from collections.abc import Callable
+from typing import cast
 
 from effectful_agents.runtime.bridge import can_wait, wait
 from effectful_agents.runtime.carrying import propagate
@@ -31,17 +32,18 @@ class InThread[T]:
     def __init__(self, function: Callable[[], T], name: str) -> None:
         self._function = function
         self._scope = StopScope()
-        self._future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self._future: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._value: T | None = None
+        self._error: BaseException | None = None
         threading.Thread(target=propagate(self._run), name=name, daemon=True).start()
 
     def _run(self) -> None:
         try:
             with self._scope:
-                value = self._function()
+                self._value = self._function()
         except BaseException as error:
-            self._future.set_exception(error)
-        else:
-            self._future.set_result(value)
+            self._error = error
+        self._future.set_result(None)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has ended, for at most so many seconds; whether it has.
@@ -71,7 +73,12 @@ class InThread[T]:
 
     def result(self) -> T:
         """What it returned, or what it raised, when it has ended."""
-        return self._future.result()
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None  # it holds this frame, and so itself
+        return cast(T, self._value)
 
     def abandon(self, reason: Callable[[], BaseException], then: Callable[[], None]) -> None:
         """Wait for it no longer: its next operation raises, and when it ends at last, `then` is called."""

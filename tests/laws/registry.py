@@ -99,6 +99,12 @@ class Ordered:
     samples: Mapping[type, Make] = dataclasses.field(default_factory=dict)
 
 
+def _with_something_said() -> CallControl:
+    control = CallControl()
+    control.say("Be brief.")
+    return control
+
+
 _TERMINAL = "the loop forwards nothing, so what stands outside of it and handles the same operations is never asked"
 _ANSWERS = "it answers without forwarding, so what handles `completion` outside of it is never asked"
 
@@ -110,6 +116,8 @@ ORDERED: tuple[Ordered, ...] = (
             *(PydanticSkillArgValidator, TenacityRetryer),
         )
     ),
+    Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
+    Ordered(AgentLoop, Deadline, _TERMINAL, {Deadline: lambda around: Deadline(1e-9)}),
     *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, ProgressDisplay, RichTerminalRenderer)),
     Ordered(
         HistoryBuilder,

@@ -86,7 +86,7 @@ class CallControl(ObjectInterpretation[Any, Any]):
     @implements(steer)
     def steer(self) -> Sequence[UserMessage]:
         others = fwd()
-        if _calls_inside(self._scope) > 1:  # it is for the call that the program made
+        if _calls_inside(self._scope) != 1:  # what is said is for the call that the program made
             return others
         with self._taking:
             mine = list(self._said)

@@ -81,7 +81,7 @@ def run[**P, T](
         return response
 
     with handler({conversation: continued, completion: counted}):
-        value = _completed(skill, args, kwargs)
+        value = completed(skill, args, kwargs)
     return CallResult(value, list(opened[0]) if opened else [], sum(used, Usage()))
 
 
@@ -115,9 +115,10 @@ def acall(skill: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Coroutine[
     ...     asyncio.run(acall(greet))
     'Hello Ann!'
     """
-    return named(bridged(_completed, skill, args, kwargs), getattr(skill, "__name__", "acall"))
+    return named(bridged(completed, skill, args, kwargs), getattr(skill, "__name__", "acall"))
 
 
-def _completed(skill: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def completed(skill: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The value of a call of a skill, whether `def` or `async def`."""
     value = skill(*args, **kwargs)
     return wait(value) if inspect.isawaitable(value) else value

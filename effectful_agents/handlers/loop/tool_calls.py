@@ -6,7 +6,7 @@ import queue
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
-from effectful_agents.errors import HistoryError, Signal, ToolCallDecodingError, ToolCallExecutionError
+from effectful_agents.errors import Cancelled, HistoryError, Signal, ToolCallDecodingError, ToolCallExecutionError
 from effectful_agents.handlers.loop.telling import ToldCall
 from effectful_agents.messages import AssistantMessage, ToolCallID, ToolMessage
 from effectful_agents.operations.history import append_message
@@ -122,12 +122,16 @@ class _Branch:
 def _run_together(branches: Collection[_Branch], at_once: int) -> None:
     for branch in branches:
         branch.announce()
-    # Should this be interrupted, what then still runs in threads ends at its next operation.
-    with StopScope():
-        if can_wait():
-            wait(_run_in_tasks(branches, at_once))
-        else:
-            _run_in_threads(branches, at_once)
+    with StopScope() as scope:
+        try:
+            if can_wait():
+                wait(_run_in_tasks(branches, at_once))
+            else:
+                _run_in_threads(branches, at_once)
+        except BaseException:
+            # What still runs in threads ends at its next operation.
+            scope.stop(Cancelled)
+            raise
 
 
 async def _run_in_tasks(branches: Collection[_Branch], at_once: int) -> None:

@@ -1,0 +1,318 @@
+"""Following a call step by step, or piece by piece, and stopping it between two."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Self, cast, get_args, overload
+
+import greenlet
+
+from effectful_agents.errors import ConfigurationError
+from effectful_agents.handlers.loop.control import CallControl
+from effectful_agents.handlers.loop.run import completed
+from effectful_agents.messages import ContentPart, StreamEvent
+from effectful_agents.operations.steps import Phase, StepEvent, current_ids, emit
+from effectful_agents.runtime import fwd, handler
+from effectful_agents.runtime.bridge import Awaited, Driven, Handed
+
+__all__ = ["FollowedCall", "steps", "stream"]
+
+_ANOTHER_THREAD = (
+    "a call that is followed belongs to the thread that began it, and this is another one. It has not been touched, "
+    "and can go on there. In a server that moves between threads write `async for`."
+)
+
+
+class FollowedCall[E, T]:
+    """A call that goes on whenever the next of its events is asked for. `steps` and `stream` make it.
+
+    It is an iterator, for `for` and for `async for` alike, and a context manager. Leaving the loop before its end, or
+    `close`, ends the call: what it was about to do does not happen, and its history stays as it was. What the call
+    raises comes out of the iteration.
+
+    With `for`, the call belongs to the thread that began it; there is no thread behind it. What happens inside an
+    asynchronous tool, or in tools that run at the same time, cannot stop the call: these events come when the tools
+    have ended, in the order of the calls.
+
+    Attributes:
+        control: With it the call can be cancelled, from anywhere.
+    """
+
+    control: CallControl
+
+    def __init__(self, function: Callable[[], T], wanted: Callable[[Any], bool]) -> None:
+        self.control = CallControl()
+        self._events = _Events[E](wanted)
+        self._function = _under(function, self._events, self.control)
+        self._context = contextvars.copy_context()
+        self._call: Driven | None = None
+        self._going_on = False
+        self._thread = 0
+        self._values: list[T] = []
+
+    @property
+    def value(self) -> T:
+        """What the call returned; it is also the value of `yield from`.
+
+        Raises:
+            ConfigurationError: It has not ended, or not well.
+        """
+        if not self._values:
+            raise ConfigurationError("the call has no value: it has one when the iteration has come to its end.")
+        return self._values[0]
+
+    def say(self, content: str | list[ContentPart]) -> None:
+        """Add a user message to the conversation before the next turn (see `CallControl.say`)."""
+        self.control.say(content)
+
+    # --- in a plain loop ----------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> E:
+        return self.throw()
+
+    def throw(self, error: BaseException | None = None) -> E:
+        """Go on with an exception, which is raised at the place where the call stopped."""
+        call = self._begun(Driven)
+        if call.dead:
+            raise StopIteration
+        self._going_on = True
+        try:
+            result = call.go_on(error=error)
+        finally:
+            self._going_on = False
+        if not call.dead:
+            return result.value
+        self._values.append(result)
+        raise StopIteration(result)
+
+    def close(self) -> None:
+        """End the call, if it has not ended."""
+        if self._call is None:
+            self._call = Driven(lambda: None, self._context)
+            self._call.go_on()
+        elif not self._call.dead:
+            if threading.get_ident() != self._thread:
+                raise ConfigurationError(_ANOTHER_THREAD)
+            self._events.closed = True
+            self._call.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Left in the middle. From another thread it cannot be ended; greenlet does, when that thread next switches.
+        if self._call is not None and threading.get_ident() == self._thread:
+            self.close()
+
+    # --- in an event loop ---------------------------------------------------------------------------------------------
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> E:
+        call = self._begun(Awaited)
+        if call.dead:
+            raise StopAsyncIteration
+        self._going_on = True
+        try:
+            result = await call.turns()
+        finally:
+            self._going_on = False
+        if not call.dead:
+            return result.value
+        self._values.append(result)
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End the call, if it has not ended; what cleans up may await something meanwhile."""
+        call = self._call
+        if isinstance(call, Awaited) and not call.dead:
+            self._events.closed = True
+            with contextlib.suppress(GeneratorExit):
+                await call.turns(GeneratorExit())
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _begun[D: Driven](self, kind: type[D]) -> D:
+        if self._call is None:
+            self._thread = threading.get_ident()
+            self._call = self._events.call = kind(self._function, self._context)
+        elif self._call.dead:
+            pass
+        elif threading.get_ident() != self._thread:
+            raise ConfigurationError(_ANOTHER_THREAD)
+        elif self._going_on:
+            raise ConfigurationError("the next event of a call was asked for while the call was on its way to it.")
+        elif type(self._call) is not kind:
+            raise ConfigurationError("a call that was begun with `for` goes on with `for`; so with `async for`.")
+        return cast(D, self._call)
+
+
+class _Events[E]:
+    """Takes the events of a call, inside of it, and hands them out.
+
+    It does not know the `FollowedCall`, which ends the call as soon as nobody holds it.
+
+    Args:
+        wanted: Whether an event is one of those asked for.
+
+    Attributes:
+        call: The call, when it has begun.
+        closed: Whether nobody wants events any more.
+    """
+
+    call: Driven
+    closed = False
+
+    def __init__(self, wanted: Callable[[Any], bool]) -> None:
+        self._wanted = wanted
+        self._kept: list[E] = []
+
+    def take(self, event: Any) -> None:
+        """Tell others of an event, and hand it out if it is wanted, now or as soon as that can be."""
+        fwd()
+        if not self._wanted(event):
+            return
+        self._kept.append(event)
+        if self._can_hand_out():
+            self.hand_out()
+
+    def hand_out(self) -> None:
+        """Hand out what is kept."""
+        kept, self._kept = self._kept, []
+        if len(kept) > 1 and all(isinstance(event, StepEvent) for event in kept):
+            kept.sort(key=cast(Any, _place))
+        for event in kept:
+            if not self.closed:
+                self.call.hand_out(Handed(event))
+
+    def _can_hand_out(self) -> bool:
+        # Not from another task or thread; and not in the middle of something awaited: scopes of the event loop that
+        # are open there would stay open in the task that follows the call.
+        here: greenlet.greenlet | None = greenlet.getcurrent()
+        while here is not None and not (isinstance(here, Driven) and here.waits):
+            if here is self.call:
+                return True
+            here = here.parent
+        return False
+
+
+def _under[T](function: Callable[[], T], events: _Events[Any], control: CallControl) -> Callable[[], T]:
+    def call() -> T:
+        with handler({emit: events.take}), handler(control):
+            value = function()
+        events.hand_out()
+        return value
+
+    return call
+
+
+def _place(event: StepEvent) -> tuple[str, ...]:
+    """Where an event stands among others: what is nested in a step stands between its two events."""
+    place = tuple(event.step_id.split("/"))
+    return place if event.phase is Phase.ATTEMPTED else (*place, "~")
+
+
+# --- what users write -------------------------------------------------------------------------------------------------
+
+
+@overload
+def steps[**P, T](
+    skill: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+) -> FollowedCall[StepEvent, T]: ...
+@overload
+def steps[**P, T](skill: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> FollowedCall[StepEvent, T]: ...
+def steps(skill: Callable[..., Any], /, *args: Any, **kwargs: Any) -> FollowedCall[StepEvent, Any]:
+    """Call a skill step by step: each request to the model and each tool call, before it happens and after.
+
+    Between two steps the caller may look, ask somebody, and go on or stop. Stopped before a tool call, the tool is
+    not called, and the history of the call's agent stays as it was.
+
+    Args:
+        skill: The skill, or any function that calls skills.
+        args: Its arguments.
+        kwargs: Its arguments by keyword.
+
+    Returns:
+        The events, to be iterated over with `for` or `async for`; its `value` is then what the skill returned.
+
+    >>> from effectful_agents import NotHandled, Skill, Tool, handler, harness
+    >>> from effectful_agents.testing import ScriptedModel, calls
+    >>> @Tool.define
+    ... def delete(path: str) -> str:
+    ...     '''Delete a file.'''
+    ...     return "deleted"
+    >>> @Skill.define
+    ... def tidy() -> str:
+    ...     '''Tidy up.'''
+    ...     raise NotHandled
+    >>> with handler(harness()), handler(ScriptedModel(calls("delete", path="a.txt"), "Done.")):
+    ...     run = steps(tidy)
+    >>> for step in run:
+    ...     print(step.step_id, step.phase)
+    000001-model attempted
+    000001-model completed
+    000002-tool attempted
+    000002-tool completed
+    000003-model attempted
+    000003-model completed
+    000004-final completed
+    >>> run.value
+    'Done.'
+    """
+    return FollowedCall(lambda: completed(skill, args, kwargs), lambda event: isinstance(event, StepEvent))
+
+
+def stream(
+    skill: Callable[..., Any], /, *args: Any, partial: bool = False, **kwargs: Any
+) -> FollowedCall[StreamEvent, Any]:
+    """Call a skill, and get the model's replies piece by piece as they come.
+
+    Args:
+        skill: The skill, or any function that calls skills. The replies of calls nested in that one are left out.
+        args: Its arguments.
+        partial: Whether a `PartialValue` comes whenever the answer, as far as it has come, makes another value.
+        kwargs: Its arguments by keyword; one that is called `partial` has to be given by position.
+
+    Returns:
+        The events, to be iterated over with `for` or `async for`; its `value` is then what the skill returned.
+
+    >>> from effectful_agents import NotHandled, Skill, handler, harness
+    >>> from effectful_agents.messages import TextDelta
+    >>> from effectful_agents.testing import ScriptedModel
+    >>> @Skill.define
+    ... def greet(name: str) -> str:
+    ...     '''Greet {name}.'''
+    ...     raise NotHandled
+    >>> with handler(harness()), handler(ScriptedModel("Good morning, Ann.", chunk_size=5)):
+    ...     run = stream(greet, "Ann")
+    >>> for event in run:
+    ...     if isinstance(event, TextDelta):
+    ...         print(event.text, end="|")
+    Good |morni|ng, A|nn.|
+    >>> run.value
+    'Good morning, Ann.'
+    """
+    outer = current_ids()
+    depth = 0 if outer is None else outer.depth + 1
+    kinds = get_args(StreamEvent.__value__)
+
+    def wanted(event: Any) -> bool:
+        ids = current_ids()
+        return isinstance(event, kinds) and ids is not None and ids.depth == depth
+
+    return FollowedCall(lambda: completed(skill, args, kwargs), wanted)
