@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import greenlet
 
 from effectful_agents.errors import ConfigurationError
-from effectful_agents.runtime.stopping import check_stopped, stoppable_scopes, until_stopped
+from effectful_agents.runtime.stopping import StopScope, check_stopped, stoppable_scopes, until_stopped
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,31 +33,45 @@ _PATIENCE = 16
 """How often a call that is closed may go on instead of ending, before that is an error."""
 
 
+class _Ending(StopScope):
+    """Stopped by what drives the call, which needs nobody to wake it."""
+
+    __slots__ = ()
+
+    wakes = False
+
+
 class Driven(greenlet.greenlet):
     """A function in a greenlet of its own, which runs whenever `go_on` is called, and may come to a stop in between.
 
     Attributes:
         hub: The greenlet that drives it at this moment.
-        leaf: The greenlet that has handed something out last: this one, or one that runs below it.
+        leaf: The greenlet that has handed something out last: this one, or one that runs below it. None: this one.
         waits: How many `wait` are going on directly in it.
     """
 
     hub: greenlet.greenlet
-    leaf: greenlet.greenlet
+    leaf: greenlet.greenlet | None = None
     waits = 0
 
     def __init__(self, function: Callable[[], Any], context: contextvars.Context) -> None:
-        super().__init__(function)
+        self._ending = ending = _Ending()
+
+        def run() -> Any:
+            with ending:
+                return function()
+
+        super().__init__(run)
         self.gr_context = context
-        self.leaf = self
 
     def go_on(self, value: Any = None, error: BaseException | None = None) -> Any:
         """Run until it hands something out, or ends; then `dead` is true, and what is returned is its value."""
         # It may be driven from another greenlet, or thread, than the last time.
         self.hub = self.parent = greenlet.getcurrent()
-        if error is not None:
-            return self.leaf.throw(error)
-        return self.leaf.switch(value) if self else self.switch()
+        leaf, self.leaf = self.leaf, None
+        if leaf is None:
+            return self.switch() if error is None else self.throw(error)
+        return leaf.switch(value) if error is None else leaf.throw(error)
 
     def hand_out(self, value: Any) -> Any:
         """From inside: give a value to whoever drives it, and wait to go on."""
@@ -65,11 +79,12 @@ class Driven(greenlet.greenlet):
         return self.hub.switch(value)
 
     def end(self) -> None:
-        """Have it end with `GeneratorExit` where it has stopped.
+        """Have it end with `GeneratorExit` where it has stopped, and at each operation after that.
 
         Raises:
             RuntimeError: It goes on all the same.
         """
+        self._ending.stop(GeneratorExit)
         for _ in range(_PATIENCE):
             with contextlib.suppress(GeneratorExit):
                 self.go_on(error=GeneratorExit())
@@ -82,18 +97,29 @@ class Awaited(Driven):
     """A function whose `wait` is done by the event loop that drives it.
 
     Attributes:
-        task: The task that drives it at this moment; None where the event loop is none we know.
+        task: The task that drives it at this moment; None where there is none, or the event loop is none we know.
     """
 
     task: Any = None
 
     @types.coroutine
-    def turns(self, error: BaseException | None = None) -> Generator[Any, Any, Any]:
-        """Go on, with an exception perhaps, until it hands out a `Handed` or ends; return that, or its value."""
+    def turns(self, *, ending: bool = False) -> Generator[Any, Any, Any]:
+        """Go on until it hands out a `Handed` or ends; return that, or its value.
+
+        Args:
+            ending: Have it end, as `end` does, and let it wait for what it cleans up.
+        """
         value: Any = None
+        error: BaseException | None = None
+        if ending:
+            self._ending.stop(GeneratorExit)
+            error = GeneratorExit()
         while True:
             self.task = _current_task()
-            trap = self.go_on(value, error)
+            try:
+                trap = self.go_on(value, error)
+            finally:
+                self.task = None
             if self.dead or type(trap) is Handed:
                 return trap
             try:
@@ -300,9 +326,16 @@ def _helper_loop() -> asyncio.AbstractEventLoop:
     with _starting:
         if _loop is None or _loop.is_closed() or _thread is None or not _thread.is_alive():
             _loop = asyncio.new_event_loop()
-            _thread = threading.Thread(target=_loop.run_forever, name="effectful-agents-loop", daemon=True)
+            _thread = threading.Thread(target=_serve, args=(_loop,), name="effectful-agents-loop", daemon=True)
             _thread.start()
     return _loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    while not loop.is_closed():
+        # A task that ends with SystemExit or KeyboardInterrupt ends the loop as well; whoever awaits the task gets it.
+        with contextlib.suppress(BaseException):
+            loop.run_forever()
 
 
 def _forget_helper_loop() -> None:

@@ -35,6 +35,9 @@ class StopScope:
         seconds: The time that it has from now on; None for as long as it takes.
         too_late: Makes what is raised when that time is over.
 
+    Attributes:
+        wakes: Whether what waits inside is woken when it is stopped.
+
     >>> with StopScope() as scope:
     ...     scope.stop(lambda: KeyError("stopped"))
     ...     check_stopped()
@@ -43,6 +46,8 @@ class StopScope:
     """
 
     __slots__ = ("_lock", "_reason", "_too_late", "_wakers", "deadline", "owner")
+
+    wakes = True
 
     def __init__(self, owner: Any = None, *, seconds: float | None = None, too_late: Reason = Cancelled) -> None:
         self.owner = owner
@@ -131,6 +136,8 @@ class SignalScope(StopScope):
 
     __slots__ = ()
 
+    wakes = False
+
     @override
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -182,8 +189,8 @@ def time_left() -> float | None:
 
 
 def stoppable_scopes() -> list[StopScope]:
-    """The scopes that the code is in and that something outside can stop."""
-    return [scope for scope in scopes.get() if not isinstance(scope, SignalScope)]
+    """The scopes that the code is in and that wake what waits in them."""
+    return [scope for scope in scopes.get() if scope.wakes]
 
 
 def pause(seconds: float | None = None, until: threading.Event | None = None) -> None:

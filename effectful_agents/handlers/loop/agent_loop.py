@@ -38,7 +38,7 @@ from effectful_agents.operations.loop import (
 )
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.steps import ids_of_call, numbered
-from effectful_agents.runtime import SignalScope, Term, implements
+from effectful_agents.runtime import SignalScope, Term, check_stopped, implements
 from effectful_agents.types import Scope, Skill, Tool
 
 __all__ = ["AgentLoop"]
@@ -97,6 +97,7 @@ class AgentLoop(PromptInjectingInterpretation):
         with SignalScope(skill), numbered(ids):
             value = self._answer(skill, scope, response_type)
             tell_end(ids, value)
+            check_stopped()
             return value
 
     def _answer(self, skill: Skill, scope: Scope, response_type: Any) -> Any:

@@ -138,7 +138,7 @@ class FollowedCall[E, T]:
         if isinstance(call, Awaited) and not call.dead:
             self._events.closed = True
             with contextlib.suppress(GeneratorExit):
-                await call.turns(GeneratorExit())
+                await call.turns(ending=True)
         self.close()
 
     async def __aenter__(self) -> Self:

@@ -84,8 +84,8 @@ class _Branch:
         return isinstance(call, ToolCallDecodingError) or call.tool.is_async or call.tool.concurrent
 
     @property
-    def needs_thread(self) -> bool:
-        return isinstance(self.call, DecodedToolCall) and not self.call.tool.is_async
+    def is_async(self) -> bool:
+        return isinstance(self.call, DecodedToolCall) and self.call.tool.is_async
 
     def announce(self) -> None:
         """Tell that it is about to be carried out."""
@@ -119,12 +119,13 @@ class _Branch:
                 self.answer = (value,)
 
 
-def _run_together(branches: Collection[_Branch], at_once: int) -> None:
+def _run_together(everything: Collection[_Branch], at_once: int) -> None:
+    branches = [branch for branch in everything if isinstance(branch.call, DecodedToolCall)]
     for branch in branches:
         branch.announce()
     with StopScope() as scope:
         try:
-            if can_wait():
+            if can_wait() or any(branch.is_async for branch in branches):
                 wait(_run_in_tasks(branches, at_once))
             else:
                 _run_in_threads(branches, at_once)
@@ -138,16 +139,15 @@ async def _run_in_tasks(branches: Collection[_Branch], at_once: int) -> None:
     import anyio  # noqa: PLC0415 - loads asyncio
 
     limit = anyio.CapacityLimiter(at_once)
+    ended_by: list[BaseException] = []
 
     async def run(branch: _Branch) -> None:
         async with limit:
-            if branch.needs_thread:
-                # A function cannot be stopped: cancelled, its thread goes on by itself and nobody waits for it.
-                thread = InThread(branch.attempt, _THREAD)
-                await thread.ended()
-                thread.result()
-            else:
-                await bridged(branch.attempt)
+            try:
+                await _attempted(branch)
+            except (KeyboardInterrupt, SystemExit) as error:  # raised in a task, these would end the event loop itself
+                ended_by.append(error)
+                tasks.cancel_scope.cancel()
 
     try:
         async with anyio.create_task_group() as tasks:
@@ -155,6 +155,18 @@ async def _run_in_tasks(branches: Collection[_Branch], at_once: int) -> None:
                 tasks.start_soon(run, branch)
     except BaseExceptionGroup as group:  # what is no error of a tool ends all of them
         raise _first(group) from group
+    if ended_by:
+        raise ended_by[0]
+
+
+async def _attempted(branch: _Branch) -> None:
+    if branch.is_async:
+        await bridged(branch.attempt)
+    else:
+        # A function cannot be stopped: cancelled, its thread goes on by itself and nobody waits for it.
+        thread = InThread(branch.attempt, _THREAD)
+        await thread.ended()
+        thread.result()
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:
