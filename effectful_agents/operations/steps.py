@@ -7,12 +7,10 @@ question to a person, and at last the end. It is told twice, before it happens (
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import dataclasses
 import enum
-from collections.abc import Generator
-from typing import Any, override
+from typing import Any, Self, override
 
 from effectful_agents.messages import Request, Response, StreamEvent, ToolMessage
 from effectful_agents.operations.loop import DecodedToolCall
@@ -34,7 +32,6 @@ __all__ = [
     "idempotency_key",
     "ids_of_call",
     "make_step_id",
-    "numbered",
 ]
 
 
@@ -198,6 +195,8 @@ def idempotency_key(event: StepEvent) -> tuple[str, str, str]:
 class StepIds:
     """Gives out the identifiers of the steps of one call, or of the calls nested in one step, in order.
 
+    As a context manager, which is entered once, it has what begins in the block get its identifiers from here.
+
     Args:
         skill: The skill that is called, or whose step it is.
         prefix: The identifier of what they are nested in, and `/`; empty for the call that a program makes.
@@ -207,12 +206,20 @@ class StepIds:
     ('000001-model', '000002-tool/000001-call')
     """
 
-    __slots__ = ("_given", "prefix", "skill")
+    __slots__ = ("_given", "_outer", "prefix", "skill")
 
     def __init__(self, skill: Skill[..., Any] | None = None, prefix: str = "") -> None:
         self.skill = skill
         self.prefix = prefix
         self._given = 0
+
+    def __enter__(self) -> Self:
+        self._outer = _ids.get()
+        _ids.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _ids.set(self._outer)
 
     @property
     def depth(self) -> int:
@@ -241,14 +248,3 @@ def ids_of_call(skill: Skill[..., Any]) -> StepIds:
     """The identifiers for a call that begins now: nested in what runs here, or else the first of all."""
     outer = _ids.get()
     return StepIds(skill) if outer is None else StepIds(skill, f"{outer.next(_CALL)}/")
-
-
-@contextlib.contextmanager
-def numbered(ids: StepIds) -> Generator[None]:
-    """Have what begins in the block get its identifiers from here."""
-    outer = _ids.get()
-    _ids.set(ids)
-    try:
-        yield
-    finally:
-        _ids.set(outer)

@@ -26,6 +26,9 @@ type Reason = Callable[[], BaseException]
 scopes: contextvars.ContextVar[tuple[StopScope, ...]] = contextvars.ContextVar("effectful_agents_scopes", default=())
 """The scopes that the code is in, the innermost first."""
 
+# One for all scopes, of which each call has several; it is held for a moment only.
+_changing = threading.Lock()
+
 
 class StopScope:
     """A part of the program that can be told to stop. A context manager, which may be entered in several contexts.
@@ -45,7 +48,7 @@ class StopScope:
     KeyError: 'stopped'
     """
 
-    __slots__ = ("_lock", "_reason", "_too_late", "_wakers", "deadline", "owner")
+    __slots__ = ("_reason", "_too_late", "_wakers", "deadline", "owner")
 
     wakes = True
 
@@ -54,8 +57,7 @@ class StopScope:
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self._too_late = too_late
         self._reason: Reason | None = None
-        self._wakers: list[Callable[[], None]] = []
-        self._lock = threading.Lock()
+        self._wakers: tuple[Callable[[], None], ...] = ()
 
     def __enter__(self) -> Self:
         scopes.set((self, *scopes.get()))
@@ -64,7 +66,9 @@ class StopScope:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        scopes.set(tuple(scope for scope in scopes.get() if scope is not self))
+        entered = scopes.get()
+        innermost = entered[:1] == (self,)
+        scopes.set(entered[1:] if innermost else tuple(scope for scope in entered if scope is not self))
 
     @property
     def stopped(self) -> bool:
@@ -73,11 +77,11 @@ class StopScope:
 
     def stop(self, reason: Reason) -> None:
         """Stop it, from any thread or task; only the first time counts."""
-        with self._lock:
+        with _changing:
             if self._reason is not None:
                 return
             self._reason = reason
-            wakers = list(self._wakers)
+            wakers = self._wakers
         for wake in wakers:
             wake()
 
@@ -102,16 +106,16 @@ class StopScope:
     @contextlib.contextmanager
     def waking(self, wake: Callable[[], None]) -> Generator[None]:
         """Have a function called when it is stopped, or now if it was."""
-        with self._lock:
-            self._wakers.append(wake)
+        with _changing:
+            self._wakers = (*self._wakers, wake)
             stopped = self._reason is not None
         try:
             if stopped:
                 wake()
             yield
         finally:
-            with self._lock:
-                self._wakers.remove(wake)
+            with _changing:
+                self._wakers = tuple(one for one in self._wakers if one is not wake)
 
 
 class SignalScope(StopScope):

@@ -37,7 +37,7 @@ from effectful_agents.operations.loop import (
     steer,
 )
 from effectful_agents.operations.prompt import PromptSection, section
-from effectful_agents.operations.steps import ids_of_call, numbered
+from effectful_agents.operations.steps import ids_of_call
 from effectful_agents.runtime import SignalScope, Term, check_stopped, implements
 from effectful_agents.types import Scope, Skill, Tool
 
@@ -94,7 +94,7 @@ class AgentLoop(PromptInjectingInterpretation):
         scope = _open_scope(skill, args, kwargs)
         response_type = _response_type(skill, args, kwargs)
         ids = ids_of_call(skill)
-        with SignalScope(skill), numbered(ids):
+        with SignalScope(skill), ids:
             value = self._answer(skill, scope, response_type)
             tell_end(ids, value)
             check_stopped()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 from effectful_agents.errors import ToolCallExecutionError
-from effectful_agents.messages import Request, Response
+from effectful_agents.messages import Finish, Request, Response, StreamEvent
+from effectful_agents.messages.telling import told
 from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool, completion
 from effectful_agents.operations.steps import (
     DelegateStep,
@@ -18,9 +19,8 @@ from effectful_agents.operations.steps import (
     ToolStep,
     current_ids,
     emit,
-    numbered,
 )
-from effectful_agents.runtime import interpretation
+from effectful_agents.runtime import fwd, handler, interpretation
 from effectful_agents.types import Skill
 
 __all__ = ["ToldCall", "ask", "tell_end"]
@@ -37,12 +37,37 @@ def ask(request: Request) -> Response:
     step = ModelStep(step_id=step_id, phase=Phase.ATTEMPTED, skill=ids.skill, request=request)
     emit(step)
     try:
-        response = completion(**request)
+        response = _streamed(request, ids)
     except Exception as error:
         _tell_end_of(step, error=error)
         raise
     _tell_end_of(step, response=response)
     return response
+
+
+def _streamed(request: Request, ids: StepIds) -> Response:
+    """Perform `completion`; a reply that nobody has told of in pieces is told in one."""
+    finished = False
+
+    def hear(event: StreamEvent | StepEvent) -> None:
+        nonlocal finished
+        # Not that of a call which a handler makes meanwhile.
+        finished = finished or (isinstance(event, Finish) and current_ids() is ids)
+        fwd()
+
+    with handler({emit: hear}):
+        response = completion(**request)
+    if finished:
+        return response
+    try:
+        metadata = {**response.get("provider_metadata", {}), "streamed": False}
+        whole = cast(Response, {**response, "provider_metadata": metadata})
+        events = list(told(whole))
+    except (LookupError, TypeError, AttributeError):  # it is no reply, as those who read it will say
+        return response
+    for event in events:
+        emit(event)
+    return whole
 
 
 class ToldCall:
@@ -74,7 +99,7 @@ class ToldCall:
     def make(self) -> ToolResult[Any]:
         """Perform `call_tool`, and tell of it."""
         self.announce()
-        with numbered(self._ids.below(self._id)):
+        with self._ids.below(self._id):
             try:
                 result = call_tool(self._call)
             except Exception as error:
