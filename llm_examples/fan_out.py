@@ -1,4 +1,4 @@
-"""Fan-out: an asynchronous skill is called for many items at once, on one thread, with a progress bar.
+"""Fan-out: an asynchronous skill is called for fifty items at once, on one thread, with a progress bar.
 
 python -m effectful_agents.harness llm_examples/fan_out.py
 """
@@ -11,7 +11,13 @@ from rich.progress import Progress
 
 from effectful_agents import NotHandled, Skill
 
-ANIMALS = ["eagle", "trout", "wolf", "owl", "shark", "bear", "robin", "salmon", "lion", "penguin", "tuna", "horse"]
+ANIMALS = """
+eagle trout wolf owl shark bear robin salmon lion penguin
+tuna horse crow carp fox gull eel deer wren pike
+goat finch cod mouse stork perch tiger swan herring zebra
+raven bass camel dove sole otter heron plaice rabbit kite
+halibut sheep goose anchovy donkey hawk sardine badger pigeon mackerel
+"""
 
 type Kind = Literal["mammal", "bird", "fish"]
 
@@ -38,6 +44,7 @@ async def sort(animals: list[str]) -> dict[str, Kind]:
 
 
 if __name__ == "__main__":
-    kinds = asyncio.run(sort(ANIMALS))
-    for animal in ANIMALS:
-        print(f"{animal}: {kinds[animal]}")
+    names = ANIMALS.split()
+    kinds = asyncio.run(sort(names))
+    for name in names:
+        print(f"{name}: {kinds[name]}")

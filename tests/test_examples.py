@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
 import runpy
@@ -19,7 +20,7 @@ from effectful_agents.operations.loop import completion
 from effectful_agents.testing import ScriptedModel, batch, calls, says
 
 EXAMPLES = Path(__file__).parent.parent / "llm_examples"
-NAMES = ["chatbot", "extract", "fan_out", "joke", "limerick", "primes", "vacation"]
+NAMES = ["chatbot", "confirm", "extract", "fan_out", "joke", "limerick", "primes", "streaming_chat", "vacation"]
 
 
 def path(name: str) -> str:
@@ -284,17 +285,56 @@ def test_extract_asks_no_model_about_nothing(text, launch, tmp_path, monkeypatch
     assert launch("extract", words=("empty.md",)) == (1, "", "there is no text in empty.md\n")
 
 
-# On the model inside the process
+# Running
 
 
 def test_fan_out(run):
     def reply(request: Any) -> Any:
         return "fish" if "trout" in user_text(request) else "bird"
 
-    out, requests = run("fan_out", *[reply] * 12)
+    out, requests = run("fan_out", *[reply] * 50)
     lines = out.splitlines()
-    assert len(lines) == len(requests) == 12
+    assert len(lines) == len(requests) == 50
     assert lines[:3] == ["eagle: bird", "trout: fish", "wolf: bird"]
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that writes down what the user types."""
+    return lambda text: monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+@pytest.mark.parametrize(
+    ("typed", "printed", "asked"),
+    [
+        ("y\n", "A flight to Barcelona is booked.\nHave a good time in Barcelona!\n", 2),
+        ("n\n", "Nothing is booked.\n", 1),
+        ("", "Nothing is booked.\n", 1),
+    ],
+)
+def test_confirm_books_what_the_user_confirms(typed, printed, asked, run, answering):
+    answering(typed)
+    replies = (calls("book", city="Barcelona"), "Barcelona")[:asked]
+    out, requests = run("confirm", *replies)
+    assert out == "book(city='Barcelona')? [y/N] " + printed
+    assert len(requests) == asked
+
+
+def test_streaming_chat_remembers_and_ends_with_an_empty_line(run, answering):
+    answering("Hi!\nWhere am I?\n\nnot read\n")
+    out, (_, second) = run("streaming_chat", "Hello, how are you?", "In France.")
+    assert out == "Hello, how are you?\nIn France.\n"
+    assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "user"]
+
+
+def test_streaming_chat_forgets_a_question_whose_answer_was_interrupted(run, answering):
+    answering("Hi!\nAgain!\n")
+    out, (_, second) = run("streaming_chat", KeyboardInterrupt, "Hello!")
+    assert out == " …\nHello!\n"
+    assert [message["role"] for message in second["messages"]] == ["system", "user"]
+
+
+# On the model inside the process
 
 
 @pytest.fixture
@@ -330,8 +370,25 @@ def test_limerick_on_the_local_model(run_locally):
 @pytest.mark.local_model
 def test_fan_out_on_the_local_model(run_locally):
     out, requests, _ = run_locally("fan_out")
-    assert len(requests) == 12
+    assert len(requests) == 50
     assert all(line.split(": ")[1] in ("mammal", "bird", "fish") for line in out.splitlines())
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
+def test_confirm_on_the_local_model(run_locally, answering):
+    answering("y\n")
+    out, _, _ = run_locally("confirm")
+    assert out.startswith("book(city='")
+    assert out.splitlines()[-1].startswith("Have a good time in ")
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
+def test_streaming_chat_on_the_local_model(run_locally, answering):
+    answering("Hi!\n")
+    out, _, (reply,) = run_locally("streaming_chat")
+    assert out == reply["choices"][0]["message"]["content"] + "\n"
 
 
 @pytest.mark.slow

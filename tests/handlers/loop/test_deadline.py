@@ -227,7 +227,7 @@ def test_a_thousand_calls_with_deadlines_at_once():
 
     before = threading.active_count()
     assert asyncio.run(main()) == {LimitExceeded}
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), "5", None])
