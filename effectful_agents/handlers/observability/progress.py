@@ -22,7 +22,8 @@ class ProgressDisplay(ObjectInterpretation[Any, Any]):
     """Show one line while a model loads, reads and writes; it is gone when the reply is complete.
 
     Wraps `completion` and listens to `emit`. Anywhere inside the handler that asks the model. While one request is
-    shown, others that run beside it are not.
+    shown, others that run beside it are not. A reply that is text for people, and not a value, is shown until its first
+    words come: the program may be printing them.
 
     Args:
         console: Where to show it; standard error by default, so that a script's output stays clean.
@@ -31,12 +32,14 @@ class ProgressDisplay(ObjectInterpretation[Any, Any]):
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
         self._status: Status | None = None
+        self._is_text = False
         self._written = ""
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
         if self._status is not None:
             return fwd()
+        self._is_text = not request.get("response_format")
         with self._shown(Line(_printable(f"asking {request.get('model') or 'the model'}…"))):
             return fwd()
 
@@ -48,12 +51,17 @@ class ProgressDisplay(ObjectInterpretation[Any, Any]):
             try:
                 yield
             finally:
-                self._status = None
+                if self._status is status:
+                    self._status = None
 
     @implements(emit)
     def emit(self, event: StreamEvent) -> None:
-        if self._status is not None:
-            self._status.update(self._line(event))
+        status = self._status
+        if status is not None and self._is_text and isinstance(event, TextDelta):
+            self._status = None
+            status.stop()
+        elif status is not None:
+            status.update(self._line(event))
         fwd()
 
     def _line(self, event: StreamEvent) -> Line | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from effectful_agents import NotHandled, Skill, handler, harness
+from effectful_agents import NotHandled, Skill, fwd, handler, harness
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.messages import PromptProgress, StreamStart, TextDelta, ToolCallDelta, ToolCallStart
 from effectful_agents.operations.loop import completion
@@ -65,6 +65,9 @@ def display(terminal: Terminal) -> ProgressDisplay:
     return ProgressDisplay(Console(file=terminal, force_terminal=True, width=60, color_system=None))
 
 
+JSON: Any = {"type": "json_object"}
+
+
 def telling(*events: Any, then: Any = "reply") -> dict[Any, Any]:
     """A model that tells these events, and then replies or raises."""
 
@@ -99,7 +102,7 @@ def telling(*events: Any, then: Any = "reply") -> dict[Any, Any]:
 )
 def test_one_line_says_what_the_model_does(events, line, display, terminal):
     with handler(telling(*events)), handler(display):
-        assert completion(model="some-model", messages=[]) == "reply"
+        assert completion(model="some-model", messages=[], response_format=JSON) == "reply"
     assert line in terminal.shown
     assert terminal.screen == ""
     assert not terminal.cursor_is_hidden
@@ -107,7 +110,7 @@ def test_one_line_says_what_the_model_does(events, line, display, terminal):
 
 def test_a_long_text_stays_one_line(display, terminal):
     with handler(telling(TextDelta("word " * 100))), handler(display):
-        completion(model="m", messages=[])
+        completion(model="m", messages=[], response_format=JSON)
     assert all(len(line) <= 60 for line in re.split(r"[\r\n]", terminal.shown))
 
 
@@ -126,7 +129,7 @@ def test_a_request_without_a_model_is_shown_too(display, terminal):
 
 def test_what_a_model_writes_does_not_steer_the_terminal(display, terminal):
     with handler(telling(TextDelta("\x1b[31mred\x1b]0;title\x07 \x9b2J"))), handler(display):
-        completion(model="m", messages=[])
+        completion(model="m", messages=[], response_format=JSON)
     assert "\x1b[31m" not in terminal.getvalue()
     assert "\x1b]0" not in terminal.getvalue()
     assert "\x9b" not in terminal.getvalue()
@@ -136,19 +139,19 @@ def test_what_a_model_writes_does_not_steer_the_terminal(display, terminal):
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), KeyboardInterrupt()])
 def test_an_exception_passes_and_leaves_nothing_behind(error, display, terminal):
     with handler(telling(TextDelta("Once"), then=error)), handler(display), pytest.raises(type(error)):
-        completion(model="m", messages=[])
+        completion(model="m", messages=[], response_format=JSON)
     assert terminal.screen == ""
     assert not terminal.cursor_is_hidden
     with handler(telling(TextDelta("again"))), handler(display):
-        assert completion(model="m", messages=[]) == "reply"
+        assert completion(model="m", messages=[], response_format=JSON) == "reply"
     assert "writing… again" in terminal.shown
     assert "Once again" not in terminal.shown
 
 
 def test_each_request_begins_anew(display, terminal):
     with handler(telling(TextDelta("Once"))), handler(display):
-        completion(model="m", messages=[])
-        completion(model="m", messages=[])
+        completion(model="m", messages=[], response_format=JSON)
+        completion(model="m", messages=[], response_format=JSON)
     assert "writing… Once" in terminal.shown
     assert "OnceOnce" not in terminal.shown
 
@@ -171,7 +174,7 @@ def test_other_listeners_hear_everything(display):
     heard = []
     events = [PromptProgress("loading"), TextDelta("a"), StreamStart("m")]
     with handler({emit: heard.append}), handler(telling(*events)), handler(display):
-        completion(model="m", messages=[])
+        completion(model="m", messages=[], response_format=JSON)
         emit(TextDelta("outside of a request"))
     assert heard == [*events, TextDelta("outside of a request")]
 
@@ -190,15 +193,32 @@ def test_request_and_reply_pass_as_they_are(display):
 
 def test_the_output_of_the_script_stays_clean(capsys):
     with handler(telling(TextDelta("Once"))), handler(ProgressDisplay()):
-        completion(model="m", messages=[])
+        completion(model="m", messages=[], response_format=JSON)
     assert capsys.readouterr().out == ""
 
 
 def test_where_there_is_no_terminal_nothing_is_shown():
     file = io.StringIO()
     with handler(telling(TextDelta("Once"))), handler(ProgressDisplay(Console(file=file))):
-        completion(model="m", messages=[])
+        completion(model="m", messages=[], response_format=JSON)
     assert file.getvalue() == ""
+
+
+def test_text_for_people_is_shown_until_its_first_words_come(display, terminal):
+    """The program may print it, in the place where the line is."""
+    screens = []
+
+    def hear(event: Any) -> None:
+        fwd()
+        screens.append(terminal.screen)
+
+    words = (PromptProgress("loading"), TextDelta("Once"), TextDelta(" upon"))
+    with handler(telling(*words)), handler(display), handler({emit: hear}):
+        assert completion(messages=[]) == "reply"
+        assert completion(messages=[]) == "reply"
+    assert [bool(screen) for screen in screens] == [True, False, False] * 2
+    assert "writing" not in terminal.shown
+    assert not terminal.cursor_is_hidden
 
 
 def test_a_call_of_a_skill_under_the_whole_stack(display, terminal):
@@ -214,5 +234,5 @@ def test_a_call_of_a_skill_under_the_whole_stack(display, terminal):
     ):
         assert ask("?") == "Once upon a time"
     assert 'nobody {"x": 1}' in terminal.shown
-    assert "writing… Once upon a time" in terminal.shown
+    assert "asking m…" in terminal.shown
     assert terminal.screen == ""
