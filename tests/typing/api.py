@@ -7,7 +7,22 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, assert_type
 
-from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, acall, handler, harness, run
+from effectful_agents import (
+    Agent,
+    NotHandled,
+    Risk,
+    Skill,
+    Tool,
+    acall,
+    handler,
+    harness,
+    propagate,
+    run,
+    steps,
+    stream,
+)
+from effectful_agents.messages import StreamEvent
+from effectful_agents.operations.steps import StepEvent
 
 
 @dataclasses.dataclass
@@ -76,6 +91,27 @@ async def asynchronous() -> None:
     assert_type(await acall(weather, "Barcelona"), str)
     assert_type(await acall(joke, "cats"), Joke)
     assert_type(await acall(joke, theme="cats"), Joke)
+
+
+def followed() -> None:
+    call = steps(joke, theme="cats")
+    for step in call:
+        assert_type(step, StepEvent)
+    assert_type(call.value, Joke)
+    assert_type(steps(weather, "Oslo").value, str)
+    pieces = stream(weather, "Oslo", partial=True)
+    for event in pieces:
+        assert_type(event, StreamEvent)
+    assert_type(pieces.value, str)
+    assert_type(stream(joke, "cats").value, Joke)
+    assert_type(propagate(joke)("cats"), Joke)
+
+
+async def followed_asynchronously() -> None:
+    async with steps(joke, "cats") as call:
+        async for step in call:
+            assert_type(step, StepEvent)
+    assert_type(call.value, Joke)
 
 
 class Bot(Agent):

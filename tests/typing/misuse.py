@@ -2,7 +2,7 @@
 
 from typing import assert_type
 
-from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, acall, handler, run
+from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, acall, handler, propagate, run, steps, stream
 
 
 @Tool.define(risk=Risk.READ)
@@ -59,3 +59,11 @@ def options() -> None:
     Tool.define(weather, risk="harmless")  # error
     Skill.define(temperature=0.5)  # error
     handler(5)  # error
+
+
+def follows() -> None:
+    steps(add, "1")  # error
+    steps(add)  # error
+    steps(add, 1).value.upper()  # error
+    stream(add, 1).value.upper()  # error
+    propagate(add)("1")  # error
