@@ -4,6 +4,7 @@ python -m effectful_agents.harness llm_examples/fan_out.py
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Literal
 
 from rich.console import Console
@@ -28,7 +29,7 @@ async def kind(animal: str) -> Kind:
     raise NotHandled
 
 
-async def sort(animals: list[str]) -> dict[str, Kind]:
+async def sort(animals: Sequence[str]) -> dict[str, Kind]:
     """Ask about all animals at once."""
     found: dict[str, Kind] = {}
     console = Console(stderr=True)

@@ -8,6 +8,7 @@ the schema that a model is given, the decoding of what the model sends, and the 
     values       `encode`: a value as JSON
     decoding     `decode`: JSON text as a value, and errors that a model can read
     answers      the answer of a skill
+    partial      an answer of which more is to come
     parameters   the arguments of a signature
     tools        a tool: its definition, its arguments, its result
     calls        tool calls as a model wrote them
@@ -22,6 +23,7 @@ from effectful_agents.encoding.blocks import to_content_blocks
 from effectful_agents.encoding.calls import normal_calls
 from effectful_agents.encoding.decoding import decode
 from effectful_agents.encoding.parameters import json_schema_for
+from effectful_agents.encoding.partial import PartialDecoder
 from effectful_agents.encoding.schema import json_schema
 from effectful_agents.encoding.sections import render_section
 from effectful_agents.encoding.templates import format_as_content_blocks
@@ -31,6 +33,7 @@ from effectful_agents.encoding.values import encode
 __all__ = [
     "AnswerCodec",
     "Encodable",
+    "PartialDecoder",
     "ToolCodec",
     "answer_codec",
     "decode",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pydantic
@@ -103,6 +104,12 @@ class AnswerCodec:
                 raise ValueError(explain(error)) from error
         return self._decode_forgiving(safe_text(content), context)
 
+    def reader(self, data: Any) -> Callable[..., Any]:
+        """What reads an answer from JSON text, where what has come of it holds this data; for answers in JSON only."""
+        if self._validate_wrapped is None or not isinstance(data, dict) or (data and "value" not in data):
+            return self._validate
+        return self._wrapped
+
     def _decode_forgiving(self, content: str, context: Any) -> Any:
         """Read an answer that is not quite in the form that was asked for; the first error that tells most stands."""
         inside = unpack(content)
@@ -123,9 +130,9 @@ class AnswerCodec:
         best = min(errors, key=_remoteness)
         raise ValueError(explain(best)) from best
 
-    def _wrapped(self, text: str, *, context: Any) -> Any:
+    def _wrapped(self, text: str, **options: Any) -> Any:
         assert self._validate_wrapped is not None
-        return self._validate_wrapped(text, context=context)["value"]
+        return self._validate_wrapped(text, **options)["value"]
 
 
 _codecs = TypeCache(AnswerCodec)

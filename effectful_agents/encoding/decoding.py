@@ -13,9 +13,10 @@ from pydantic_core import ErrorDetails, from_json
 from effectful_agents.encoding.adapters import type_adapter
 from effectful_agents.messages.text import safe_text
 
-__all__ = ["decode", "explain", "unpack", "validate_text"]
+__all__ = ["FENCE", "decode", "explain", "unpack", "validate_text"]
 
-_FENCE = re.compile(r"```[\w-]*[ \t]*\n")
+FENCE = re.compile(r"```[\w-]*[ \t]*\n")
+"""The opening of a Markdown code fence."""
 _SHOWN_ERRORS, _SHOWN_INPUT, _SHOWN_MESSAGE = 8, 60, 300
 
 
@@ -65,7 +66,7 @@ def validate_text(validate: Callable[..., Any], text: str, context: Any = None) 
 def unpack(text: str) -> str | None:
     """The text inside a code fence or inside a JSON string; None where there is no such packaging."""
     text = text.strip()
-    fence = _FENCE.match(text)
+    fence = FENCE.match(text)
     if fence and text.endswith("```") and len(text) >= fence.end() + 3:
         return text[fence.end() : -3].rstrip()
     if text.startswith('"'):

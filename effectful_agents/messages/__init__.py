@@ -31,6 +31,7 @@ from effectful_agents.messages.exchange import (
 )
 from effectful_agents.messages.stream import (
     Finish,
+    PartialValue,
     PromptProgress,
     ReasoningDelta,
     ReasoningEnd,
@@ -59,6 +60,7 @@ __all__ = [
     "FunctionCall",
     "Image",
     "Message",
+    "PartialValue",
     "PromptProgress",
     "ReasoningDelta",
     "ReasoningEnd",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 from effectful_agents.messages.exchange import Response
 
 __all__ = [
     "Finish",
+    "PartialValue",
     "PromptProgress",
     "ReasoningDelta",
     "ReasoningEnd",
@@ -134,6 +135,14 @@ class Finish:
     kind: Literal["finish"] = "finish"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class PartialValue:
+    """What the answer is so far, decoded into the type that is asked for; see `handlers.loop.PartialAnswers`."""
+
+    value: Any
+    kind: Literal["partial_value"] = "partial_value"
+
+
 type StreamEvent = (
     StreamStart
     | PromptProgress
@@ -147,4 +156,5 @@ type StreamEvent = (
     | ToolCallDelta
     | ToolCallEnd
     | Finish
+    | PartialValue
 )

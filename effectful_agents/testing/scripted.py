@@ -6,28 +6,13 @@ import enum
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 from effectful_agents.encoding import encode
 from effectful_agents.errors import ConfigurationError
-from effectful_agents.messages import (
-    Finish,
-    Message,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    Request,
-    Response,
-    StreamEvent,
-    StreamStart,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from effectful_agents.messages import Message, Request, Response
+from effectful_agents.messages.telling import told
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, implements, interpretation
@@ -100,7 +85,7 @@ class ScriptedModel(ObjectInterpretation[Any, Any]):
             raise ConfigurationError(self._end_of_script(seen))
         response = _response(reply, seen)
         if emit in interpretation():
-            for event in _events(response, self._chunk_size):
+            for event in told(response, self._chunk_size):
                 emit(event)
         return response
 
@@ -134,32 +119,6 @@ def _answer(value: Any, request: Request) -> str:
         isinstance(encoded, dict) and list(encoded) == ["value"]
     )
     return json.dumps({"value": encoded} if wrapped else encoded, ensure_ascii=False)
-
-
-def _events(response: Response, size: int) -> Iterator[StreamEvent]:
-    yield StreamStart(model=response.get("model", ""))
-    message = response["choices"][0]["message"] if response["choices"] else {}
-    if reasoning := message.get("reasoning_content"):
-        yield ReasoningStart()
-        for piece in _pieces(reasoning, size):
-            yield ReasoningDelta(piece)
-        yield ReasoningEnd()
-    content = message.get("content")
-    if isinstance(content, str) and content:
-        yield TextStart()
-        for piece in _pieces(content, size):
-            yield TextDelta(piece)
-        yield TextEnd()
-    for index, call in enumerate(message.get("tool_calls", ())):
-        yield ToolCallStart(call["id"], call["function"]["name"], index)
-        for piece in _pieces(call["function"]["arguments"], size):
-            yield ToolCallDelta(piece, index)
-        yield ToolCallEnd(index)
-    yield Finish(response)
-
-
-def _pieces(text: str, size: int) -> Iterator[str]:
-    return (text[start : start + size] for start in range(0, len(text), size))
 
 
 def _summary(message: Message) -> str:

@@ -20,10 +20,10 @@ from rich.console import Console
 
 import effectful_agents.handlers
 import effectful_agents.testing
-from effectful_agents import ObjectInterpretation
+from effectful_agents import ObjectInterpretation, implements
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
 from effectful_agents.handlers.legibility import FrameworkDocumenter, LexicalToolExtractor
-from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline
+from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, PartialAnswers
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
@@ -31,6 +31,8 @@ from effectful_agents.handlers.provision.http import HttpModel
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
 from effectful_agents.handlers.validation import PydanticSkillArgValidator
+from effectful_agents.messages import PartialValue
+from effectful_agents.operations.steps import emit
 from effectful_agents.testing import ScriptedModel
 
 ABSENT = "local/absent.gguf"
@@ -69,6 +71,7 @@ SAMPLES: Mapping[type, Make] = {
     SystemPromptDumper: lambda around: SystemPromptDumper(around.dump),
     CallControl: lambda around: CallControl(),
     Deadline: lambda around: Deadline(3600),
+    PartialAnswers: lambda around: PartialAnswers(),
     PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
     TenacityRetryer: lambda around: TenacityRetryer(stop=tenacity.stop_after_attempt(3)),
 }
@@ -105,6 +108,19 @@ def _with_something_said() -> CallControl:
     return control
 
 
+class _PartialAnswersOnTerminal(PartialAnswers):
+    """Writes to the terminal what it tells."""
+
+    def __init__(self, terminal: io.StringIO) -> None:
+        self._terminal = terminal
+
+    @implements(emit)
+    def emit(self, event: Any) -> None:
+        if isinstance(event, PartialValue):
+            self._terminal.write(repr(event.value))
+        super().emit(event)
+
+
 _TERMINAL = "the loop forwards nothing, so what stands outside of it and handles the same operations is never asked"
 _ANSWERS = "it answers without forwarding, so what handles `completion` outside of it is never asked"
 
@@ -118,6 +134,12 @@ ORDERED: tuple[Ordered, ...] = (
     ),
     Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
     Ordered(AgentLoop, Deadline, _TERMINAL, {Deadline: lambda around: Deadline(1e-9)}),
+    Ordered(
+        AgentLoop,
+        PartialAnswers,
+        _TERMINAL,
+        {PartialAnswers: lambda around: _PartialAnswersOnTerminal(around.terminal)},
+    ),
     *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, ProgressDisplay, RichTerminalRenderer)),
     Ordered(
         HistoryBuilder,

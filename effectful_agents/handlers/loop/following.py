@@ -12,6 +12,7 @@ import greenlet
 
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.loop.control import CallControl
+from effectful_agents.handlers.loop.partial import PartialAnswers
 from effectful_agents.handlers.loop.run import completed
 from effectful_agents.messages import ContentPart, StreamEvent
 from effectful_agents.operations.steps import Phase, StepEvent, current_ids, emit
@@ -277,6 +278,14 @@ def steps(skill: Callable[..., Any], /, *args: Any, **kwargs: Any) -> FollowedCa
     return FollowedCall(lambda: completed(skill, args, kwargs), lambda event: isinstance(event, StepEvent))
 
 
+@overload
+def stream[T](
+    skill: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, partial: bool = False, **kwargs: Any
+) -> FollowedCall[StreamEvent, T]: ...
+@overload
+def stream[T](
+    skill: Callable[..., T], /, *args: Any, partial: bool = False, **kwargs: Any
+) -> FollowedCall[StreamEvent, T]: ...
 def stream(
     skill: Callable[..., Any], /, *args: Any, partial: bool = False, **kwargs: Any
 ) -> FollowedCall[StreamEvent, Any]:
@@ -315,4 +324,8 @@ def stream(
         ids = current_ids()
         return isinstance(event, kinds) and ids is not None and ids.depth == depth
 
-    return FollowedCall(lambda: completed(skill, args, kwargs), wanted)
+    def call() -> Any:
+        with handler(PartialAnswers() if partial else {}):
+            return completed(skill, args, kwargs)
+
+    return FollowedCall(call, wanted)

@@ -1,12 +1,13 @@
 """Asking any model that LiteLLM knows.
 
 LiteLLM takes six to eight seconds to load, so it is loaded when it first has to send something. A program whose
-requests go to a scripted model or to one on this machine never loads it. Its objects stay in this module and the two
-beside it, `litellm_replies` and `litellm_errors`.
+requests go to a scripted model or to one on this machine never loads it. Its objects stay in this module and the three
+beside it, `litellm_replies`, `litellm_streaming` and `litellm_errors`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import copy
 import functools
@@ -14,18 +15,30 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError
+from effectful_agents.errors import ConfigurationError, ProviderError
+from effectful_agents.handlers.provision.closing import closing_time
 from effectful_agents.handlers.provision.litellm_errors import translated
 from effectful_agents.handlers.provision.litellm_replies import response
+from effectful_agents.handlers.provision.litellm_streaming import StreamedReply
 from effectful_agents.handlers.provision.retries import retried
+from effectful_agents.handlers.provision.telling import mark_whole, tell_whole
 from effectful_agents.handlers.provision.tool_choice import enforce
-from effectful_agents.messages import Response, ToolChoice
+from effectful_agents.messages import Finish, Response, ToolChoice
 from effectful_agents.operations.loop import completion, send_request
-from effectful_agents.runtime import ObjectInterpretation, can_wait, fwd, implements, wait
+from effectful_agents.operations.steps import emit
+from effectful_agents.runtime import (
+    ObjectInterpretation,
+    can_wait,
+    fwd,
+    implements,
+    interpretation,
+    time_left,
+    wait,
+)
 
 __all__ = ["LiteLLMConfigurer"]
 
@@ -38,6 +51,11 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
     holds the reply to the request's `tool_choice`, whoever gave it. Handles `send_request`, and forwards it for a local
     model, and where none is named.
 
+    Where somebody listens to `emit`, or a request says `stream=True`, the reply is asked for in pieces and told as they
+    arrive. A reply that comes whole all the same is told in one piece, and has `streamed: False` in its
+    `provider_metadata`. A stream that breaks off is asked for again, whole; its events begin anew with `StreamStart`.
+    So is a stream in which nothing came: LiteLLM leaves out what it cannot read, such as a refusal.
+
     A failure that may pass is tried again `num_retries` times (2 if nothing is said), after the pause that the provider
     asks for, or else after half a second, one, two and so on. LiteLLM's own repetition is not used: it multiplies with
     that of the client below it (`num_retries=2` made five requests), and asks again with a key that was refused.
@@ -48,7 +66,8 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
             besides: `temperature`, `api_key`, `base_url`, `num_retries`, `timeout` (seconds), `tool_choice`.
 
     Raises:
-        ConfigurationError: From `completion`: there is no model, it is not known, or the key is missing or refused.
+        ConfigurationError: From `completion`: there is no model, it is not known, the key is missing or refused, or the
+            event loop is trio's.
         ProviderError: From `completion`: the provider failed; see the branches of this error.
         ResultDecodingError: From `completion`: a tool had to be called, and none was.
         ToolCallDecodingError: From `completion`: a tool was called that may not be.
@@ -88,31 +107,139 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
 # --- sending ----------------------------------------------------------------------------------------------------------
 
 
+_CANNOT_STREAM = (400, 422, 501)
+
+
 def _send(request: dict[str, Any]) -> Response:
-    if request.get("stream"):
-        raise ConfigurationError("`stream=True` is not supported with LiteLLM: replies come whole; leave it out")
-    retries = request.pop("num_retries", None)
-    return retried(lambda: _ask(request), retries)
+    retries, stream = request.pop("num_retries", None), request.pop("stream", None)
+    if stream is None:
+        stream = emit in interpretation()
+    # Several replies at once would have to be told apart, and nobody listens to the others.
+    stream = stream and request.get("n") in (None, 1)
+
+    def ask() -> Response:
+        nonlocal stream
+        attempt = _Attempt(request)
+        try:
+            return attempt.streamed() if stream else attempt.whole()
+        except ProviderError:
+            stream = stream and not attempt.begun
+            raise
+
+    return retried(ask, retries)
 
 
-def _ask(request: Mapping[str, Any]) -> Response:
+class _Attempt:
+    """One attempt to get a reply.
+
+    Attributes:
+        begun: Whether a part of a stream has come.
+    """
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self.begun = False
+        self._request = request
+
+    def whole(self) -> Response:
+        """Ask for the reply in one piece, and tell of it."""
+        request = {name: value for name, value in self._request.items() if name != "stream_options"}
+        with _within_litellm(request):
+            reply = response(_ask(_arguments(request)))
+        tell_whole(reply)
+        return reply
+
+    def streamed(self) -> Response:
+        """Ask for the reply in pieces and tell of each; take it in one where the service cannot do that."""
+        try:
+            reply = self._streamed()
+        except ProviderError as error:
+            if self.begun or error.status not in _CANNOT_STREAM or "stream" not in str(error).lower():
+                raise
+            reply = None
+        return self.whole() if reply is None else reply
+
+    def _streamed(self) -> Response | None:
+        """The reply; None where none came that can be relied on."""
+        options = {"include_usage": True, **(self._request.get("stream_options") or {})}
+        with _within_litellm(self._request):
+            stream = _ask(_arguments({**self._request, "stream": True, "stream_options": options}))
+        try:
+            # For some dialects it is a bare generator, which does not tell a complete reply from half of one.
+            if not hasattr(stream, "received_finish_reason"):
+                return None
+            reply = StreamedReply(stream, self._request["model"])
+            for chunk in _chunks(stream, self._request):
+                for event in reply.add(chunk):
+                    self.begun = True
+                    emit(event)
+        finally:
+            _close(stream)
+        if not self.begun:
+            return None
+        for event in reply.end():
+            emit(event)
+        with _within_litellm(self._request):
+            whole = reply.response(_load())
+        if reply.is_whole:
+            mark_whole(whole)
+        emit(Finish(whole))
+        return whole
+
+
+def _ask(arguments: dict[str, Any]) -> Any:
+    litellm = _load()
+    if not can_wait():
+        return litellm.completion(**arguments)
+    _check_event_loop()
+    return wait(litellm.acompletion(**arguments))
+
+
+def _check_event_loop() -> None:
+    import asyncio  # noqa: PLC0415 - LiteLLM has loaded it
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise ConfigurationError(
+            "LiteLLM runs on asyncio only, and this call is awaited in another event loop. Use asyncio, or `HttpModel` "
+            "or `LocalModel`, which run on trio too."
+        ) from None
+
+
+def _chunks(stream: Any, request: Mapping[str, Any]) -> Iterator[Any]:
+    while True:
+        with _within_litellm(request):
+            try:
+                chunk = wait(anext(stream)) if can_wait() else next(stream)
+            except (StopIteration, StopAsyncIteration):
+                return
+        yield chunk
+
+
+def _close(stream: Any) -> None:
+    with closing_time():
+        if can_wait():
+            wait(stream.aclose())
+        else:
+            stream.close()
+
+
+@contextlib.contextmanager
+def _within_litellm(request: Mapping[str, Any]) -> Generator[None]:
+    """Where LiteLLM works: its warnings are not shown, and its errors become ours."""
     if _DURING_REQUEST not in warnings.filters:  # whoever restores filters, as pytest does after a test, drops it
         warnings.filters.insert(0, _DURING_REQUEST)  # ty: ignore
     handled = sys.exception()
     _inside.set(True)
     try:
-        litellm = _load()
-        try:
-            arguments = _arguments(request)
-            reply = wait(litellm.acompletion(**arguments)) if can_wait() else litellm.completion(**arguments)
-            return response(reply)
-        except Exception as error:
-            ours = translated(litellm, error, request, handled)
-            if ours is None:
-                raise
-            if isinstance(ours, ConfigurationError):
-                raise ours from None  # it says all; the traces of three libraries would bury it
-            raise ours from error
+        yield
+    except Exception as error:
+        ours = translated(_load(), error, request, handled)
+        if ours is None:
+            raise
+        if isinstance(ours, ConfigurationError):
+            raise ours from None  # it says all; the traces of three libraries would bury it
+        raise ours from error
     finally:
         _inside.set(False)
 
@@ -121,6 +248,9 @@ def _arguments(request: Mapping[str, Any]) -> dict[str, Any]:
     # The client of OpenAI below LiteLLM would repeat on its own account.
     arguments = {"max_retries": 0, **request}
     arguments.update(arguments.pop("provider_options", None) or {})
+    left = time_left()
+    if left is not None and not (isinstance(limit := arguments.get("timeout"), int | float) and limit < left):
+        arguments["timeout"] = max(left, 0.001)  # 0 means the longest
     if not arguments.get("tools"):
         for name in ("tools", "tool_choice", "parallel_tool_calls"):  # an error at some providers without tools
             arguments.pop(name, None)

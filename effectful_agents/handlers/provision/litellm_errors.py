@@ -23,6 +23,7 @@ from effectful_agents.handlers.provision.retries import retry_after
 __all__ = ["translated"]
 
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?:: | - ))+")
+_BROKEN_OFF = "Stream ended before a finish_reason was received"
 _ABOUT_KEY = re.compile(r"api.?key|credential", re.IGNORECASE)
 
 
@@ -36,7 +37,7 @@ def translated(
 
     Args:
         litellm: The module.
-        error: What its `completion` raised.
+        error: What its `completion`, or a stream that it gave, raised.
         request: What it was asked.
         handled: The exception that was being handled already when the request began, or None.
 
@@ -49,6 +50,8 @@ def translated(
     if not isinstance(error, openai.OpenAIError):
         return None
     causes = tuple(_causes(error, handled))
+    if isinstance(error, litellm.exceptions.MidStreamFallbackError):
+        error = error.original_exception or error  # the text is in the wrapping twice
     refused = next((cause for cause in causes if isinstance(cause, httpx.HTTPStatusError)), None)
     answer = None if refused is None else refused.response
     said = _said(error)
@@ -60,9 +63,9 @@ def translated(
 
     message = f"`{request['model']}`: {said}"
     provider = getattr(error, "llm_provider", None) or ""
-    status = _status(error) if answer is None else answer.status_code
     pause = None if answer is None else retry_after(answer.headers)
     codes = {getattr(cause, "code", None) for cause in causes}  # LiteLLM looks at the text only
+    status = _status(error, codes) if answer is None else answer.status_code
     if isinstance(error, litellm.ContextWindowExceededError) or "context_length_exceeded" in codes:
         return ContextLengthError(message, provider=provider)
     if isinstance(error, litellm.ContentPolicyViolationError) or codes & {"content_policy_violation", "content_filter"}:
@@ -70,7 +73,7 @@ def translated(
     if isinstance(error, litellm.Timeout) or caused_by(httpx.TimeoutException):
         status = None if answer is None else status  # LiteLLM says 408 where nobody has answered
         return RequestTimeoutError(message, status=status, provider=provider, retryable=True, retry_after=pause)
-    if caused_by(httpx.TransportError, ConnectionError):
+    if caused_by(httpx.TransportError, ConnectionError) or _BROKEN_OFF in said:
         return NetworkError(message, provider=provider)
     if answer is None and caused_by(json.JSONDecodeError):
         return ProviderError(f"`{request['model']}`: the reply is not JSON: {said}", provider=provider)
@@ -124,7 +127,11 @@ def _said(error: Exception) -> str:
     return text if len(text) <= 500 else text[:500] + "…"
 
 
-def _status(error: Exception) -> int | None:
+def _status(error: Exception, codes: set[Any]) -> int | None:
+    # A stream has begun with 200; what ends it may name another.
+    for code in codes:
+        if str(code).isdecimal() and 400 <= int(code) < 600:
+            return int(code)
     # Nothing was answered. LiteLLM's 4xx is then its own refusal of the request, its 5xx a word for anything else.
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) and 400 <= status < 500 else None

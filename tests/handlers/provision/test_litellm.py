@@ -301,7 +301,6 @@ def test_options_of_the_provider_are_merged_one_by_one():
     [
         ({}, "No model is given"),
         ({"model": "local/smollm2"}, "LocalModel"),
-        ({"model": "openai/test", "stream": True}, "stream"),
     ],
 )
 def test_what_cannot_be_asked_is_said_before_litellm_is_loaded(config: Any, message: str):

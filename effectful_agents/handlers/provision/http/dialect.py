@@ -7,52 +7,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, cast
 
+from effectful_agents.handlers.provision.assembly import Piece, PieceOfCall
 from effectful_agents.messages import CompletionUsage, FinishReason, Request, Response, ToolChoice
 from effectful_agents.messages.exchange import FINISH_REASONS
 
-__all__ = ["OpenAICompatible", "Piece", "PieceOfCall", "Provider"]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class PieceOfCall:
-    """What a piece of a stream says about one tool call.
-
-    Attributes:
-        index: Which call of the reply; None where the service does not say.
-        id: Its identifier; empty where it was said before.
-        name: The tool; empty where it was said before.
-        arguments: The next characters of its arguments.
-        fields: What else stands in the call and has to go back with it.
-    """
-
-    index: int | None = None
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Piece:
-    """What one piece of a stream adds to the reply; None says that it adds nothing of this kind.
-
-    Attributes:
-        text: The next characters of the content.
-        reasoning: The next characters of the reasoning.
-        refusal: The next characters of the words with which the model declines.
-        calls: What it says about tool calls.
-        finish_reason: Why the reply ends here; None while it goes on.
-        usage: The tokens of the whole reply.
-        fields: What the reply has besides its choices: `id`, `created`, `model`.
-    """
-
-    text: str | None = None
-    reasoning: str | None = None
-    refusal: str | None = None
-    calls: tuple[PieceOfCall, ...] = ()
-    finish_reason: FinishReason | None = None
-    usage: CompletionUsage | None = None
-    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+__all__ = ["OpenAICompatible", "Provider"]
 
 
 class Provider(Protocol):

@@ -12,14 +12,14 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from effectful_agents.errors import ProviderError
+from effectful_agents.handlers.provision.assembly import Assembly
 from effectful_agents.handlers.provision.http import sse
-from effectful_agents.handlers.provision.http.assembly import Assembly, told_whole
 from effectful_agents.handlers.provision.http.dialect import Provider
 from effectful_agents.handlers.provision.http.failures import Asked
 from effectful_agents.handlers.provision.http.transport import Answer, load
-from effectful_agents.messages import Request, Response
+from effectful_agents.handlers.provision.telling import tell_whole
+from effectful_agents.messages import Finish, Request, Response
 from effectful_agents.operations.steps import emit
-from effectful_agents.runtime import interpretation
 
 __all__ = ["Exchange"]
 
@@ -61,12 +61,12 @@ class Exchange:
         return self._assembly.begun
 
     def whole(self, request: Request) -> Response:
-        """Ask for the reply in one piece."""
+        """Ask for the reply in one piece, and tell of it."""
         with self._answer(request, stream=False) as answer:
             return self._whole(answer)
 
     def streamed(self, request: Request) -> Response:
-        """Ask for the reply in pieces, and take it in one where the service cannot do that."""
+        """Ask for the reply in pieces and tell of each; take it in one where the service cannot do that."""
         try:
             with self._answer(request, stream=True) as answer:
                 kind = answer.headers.get("content-type", "")
@@ -82,7 +82,9 @@ class Exchange:
         else:
             for event in self._assembly.end():
                 emit(event)
-            return self._assembly.response()
+            reply = self._assembly.response()
+            emit(Finish(reply))
+            return reply
         return self.whole(request)
 
     @contextlib.contextmanager
@@ -111,10 +113,7 @@ class Exchange:
             raise self._asked.unreadable(error, status=answer.status) from error
         if self._asked.model:
             reply.setdefault("model", self._asked.model)
-        if emit in interpretation():
-            reply["provider_metadata"] = {**reply.get("provider_metadata", {}), "streamed": False}
-            for event in told_whole(reply):
-                emit(event)
+        tell_whole(reply)
         return reply
 
     def _take_in(self, body: Iterable[bytes]) -> None:

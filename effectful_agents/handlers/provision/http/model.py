@@ -14,10 +14,10 @@ from effectful_agents.handlers.provision.http.failures import Asked
 from effectful_agents.handlers.provision.http.transport import load, post
 from effectful_agents.handlers.provision.retries import RETRIES, retried
 from effectful_agents.handlers.provision.tool_choice import enforce
-from effectful_agents.messages import Finish, Request, Response, ToolChoice
+from effectful_agents.messages import Request, Response, ToolChoice
 from effectful_agents.operations.loop import send_request
 from effectful_agents.operations.steps import emit
-from effectful_agents.runtime import ObjectInterpretation, fwd, implements, interpretation
+from effectful_agents.runtime import ObjectInterpretation, fwd, implements, interpretation, time_left
 
 __all__ = ["HttpModel"]
 
@@ -110,7 +110,6 @@ class HttpModel(ObjectInterpretation[Any, Any]):
         if not request.get("model") and self.model:
             request["model"] = self.model
         reply = self._reply(cast(Request, request))
-        emit(Finish(reply))
         if request.get("tools"):
             enforce(ToolChoice.from_wire(request.get("tool_choice")), reply, request["messages"])
         return reply
@@ -131,7 +130,10 @@ class HttpModel(ObjectInterpretation[Any, Any]):
 
         def ask() -> Response:
             nonlocal stream
-            exchange = Exchange(send, self.provider, asked, self.timeout if timeout is None else timeout)
+            # A call with a time limit does not wait longer for a sign of life than it has left.
+            limits = [self.timeout if timeout is None else timeout, time_left()]
+            limit = min((one for one in limits if one is not None), default=None)
+            exchange = Exchange(send, self.provider, asked, limit)
             try:
                 return exchange.streamed(request) if stream else exchange.whole(request)
             except ProviderError:

@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from effectful_agents.handlers.provision.closing import closing_time
 from effectful_agents.runtime import can_wait, wait
 
 if TYPE_CHECKING:
@@ -87,10 +88,12 @@ def _post_awaited(request: httpx.Request) -> Generator[Answer, None, None]:
         try:
             yield Answer(response.status_code, response.headers, _awaited(body))
         finally:
-            wait(response.aclose())
-            wait(_finished(body))
+            with closing_time():
+                wait(response.aclose())
+                wait(_finished(body))
     finally:
-        wait(client.aclose())
+        with closing_time():
+            wait(client.aclose())
 
 
 def _awaited(body: Any) -> Iterator[bytes]:

@@ -10,11 +10,11 @@ import anyio
 import pytest
 import trio
 
-from effectful_agents.errors import NetworkError, ProviderError, RequestTimeoutError
+from effectful_agents.errors import Cancelled, NetworkError, ProviderError, RequestTimeoutError
 from effectful_agents.messages import TextDelta
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.steps import emit
-from effectful_agents.runtime import bridged, handler
+from effectful_agents.runtime import StopScope, bridged, handler
 from tests.handlers.provision.http.server import (
     DONE,
     HI,
@@ -178,6 +178,18 @@ def test_an_error_of_a_listener_closes_the_connection(server: Server, run):
 
     run(main)
     assert server.gone.wait(10)
+
+
+def test_a_call_that_is_stopped_closes_the_connection(server: Server, run):
+    server.will(server.wait_until_gone(chunk("Hel")))
+
+    async def main():
+        with pytest.raises(Cancelled), StopScope() as scope:
+            with handler(server.model()), handler({emit: lambda event: scope.stop(Cancelled)}):
+                await asked()
+        return await anyio.to_thread.run_sync(server.gone.wait, 10)
+
+    assert run(main)
 
 
 @pytest.mark.parametrize(

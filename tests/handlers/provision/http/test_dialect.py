@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effectful_agents.handlers.provision.assembly import Assembly
 from effectful_agents.handlers.provision.http import OpenAICompatible, Piece, PieceOfCall, Provider, sse
-from effectful_agents.handlers.provision.http.assembly import Assembly, told_whole
 from effectful_agents.messages import (
     ReasoningDelta,
     ReasoningEnd,
@@ -225,14 +225,6 @@ def test_a_refusal_that_is_no_text_is_none():
 def test_a_piece_that_is_none_is_an_error(chunk):
     with pytest.raises(ValueError, match="expected"):
         DIALECT.from_chunk(chunk)
-
-
-def test_a_whole_reply_is_told_in_one_piece():
-    assert list(told_whole(from_wire("vllm.json"))) == [
-        StreamStart("Qwen/Qwen3-8B"),
-        *(ReasoningStart(), ReasoningDelta("The user greets."), ReasoningEnd()),
-        *(TextStart(), TextDelta("\n\nHello!"), TextEnd()),
-    ]
 
 
 # --- properties -------------------------------------------------------------------------------------------------------

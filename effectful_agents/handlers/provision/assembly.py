@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from effectful_agents.handlers.provision.http.dialect import Piece, PieceOfCall
 from effectful_agents.messages import (
     CompletionUsage,
     FinishReason,
@@ -24,7 +23,49 @@ from effectful_agents.messages import (
     ToolCallStart,
 )
 
-__all__ = ["Assembly", "told_whole"]
+__all__ = ["Assembly", "Piece", "PieceOfCall"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PieceOfCall:
+    """What a piece of a stream says about one tool call.
+
+    Attributes:
+        index: Which call of the reply; None where the service does not say.
+        id: Its identifier; empty where it was said before.
+        name: The tool; empty where it was said before.
+        arguments: The next characters of its arguments.
+        fields: What else stands in the call and has to go back with it.
+    """
+
+    index: int | None = None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Piece:
+    """What one piece of a stream adds to the reply; None says that it adds nothing of this kind.
+
+    Attributes:
+        text: The next characters of the content.
+        reasoning: The next characters of the reasoning.
+        refusal: The next characters of the words with which the model declines.
+        calls: What it says about tool calls.
+        finish_reason: Why the reply ends here; None while it goes on.
+        usage: The tokens of the whole reply.
+        fields: What the reply has besides its choices: `id`, `created`, `model`.
+    """
+
+    text: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    calls: tuple[PieceOfCall, ...] = ()
+    finish_reason: FinishReason | None = None
+    usage: CompletionUsage | None = None
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -159,22 +200,3 @@ class Assembly:
 def _whole(call: _Call) -> dict[str, Any]:
     function = {"name": call.name, "arguments": "".join(call.arguments)}
     return {**call.fields, "id": call.id, "type": "function", "function": function}
-
-
-def told_whole(response: Response) -> Iterator[StreamEvent]:
-    """The events of a reply that came whole, each kind of content in one piece; all but `Finish`."""
-    for choice in response["choices"][:1]:
-        message = choice["message"]
-        content = message.get("content")
-        assembly = Assembly(response.get("model", ""))
-        yield from assembly.add(
-            Piece(
-                text=content if isinstance(content, str) else None,
-                reasoning=message.get("reasoning_content"),
-                calls=tuple(
-                    PieceOfCall(place, call["id"], call["function"]["name"], call["function"]["arguments"])
-                    for place, call in enumerate(message.get("tool_calls", ()))
-                ),
-            )
-        )
-        yield from assembly.end()
