@@ -11,7 +11,7 @@ import pytest
 from effectful.ops import semantics
 from effectful.ops.types import Operation as EffectfulOperation
 
-from effectful_agents.runtime import Operation, propagate, fwd, handler, interpretation
+from effectful_agents.runtime import Operation, fwd, handler, interpretation, propagate
 
 
 @Operation.define
