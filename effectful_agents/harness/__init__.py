@@ -53,7 +53,8 @@ def harness(
         type_checker: What checks such code before it runs.
         tool_calling: How the model calls tools: `json`, with arguments in JSON.
         tool_collection: Which tools are offered: `explicit`, those made with `Tool.define` and `Skill.define` that the
-            skill sees; `none`, none of them.
+            skill sees; `auto`, public functions and methods as well that have a docstring and full annotations; `none`,
+            none of them.
         check_contracts: Check the arguments of skills against the constraints in their annotations.
         system_prompt: `full` tells the model about the framework, the handlers and the code around the skill; `brief`
             only which function it answers. By default `brief` for local models, `full` for others.

@@ -12,7 +12,7 @@ import tenacity
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
-from effectful_agents.handlers.legibility import FrameworkDocumenter, LexicalToolExtractor
+from effectful_agents.handlers.legibility import FrameworkDocumenter, ImplicitToolExtractor, LexicalToolExtractor
 from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
@@ -59,6 +59,8 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # Next to the loop: what adds or changes tools on the way to a request comes further inside.
     if settings.tool_collection == "explicit":
         yield LexicalToolExtractor()
+    elif settings.tool_collection == "auto":
+        yield ImplicitToolExtractor()
     # It is asked for the models that no handler further inside takes.
     model = None if settings.is_local else settings.model
     yield LiteLLMConfigurer(model, num_retries=settings.num_retries, **_of_requests(settings))
@@ -150,7 +152,6 @@ _LATER: Mapping[str, tuple[Any, ...]] = {
     "eval_provider": (None, "none"),
     "type_checker": (None, "none"),
     "tool_calling": (None, "json"),
-    "tool_collection": ("none", "explicit"),
 }
 
 

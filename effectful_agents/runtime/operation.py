@@ -41,7 +41,7 @@ class Operation[**P, T](EffectfulOperation[P, T]):
     """
 
     # Not in `__dict__`, which `functools.wraps` copies from one operation to the next.
-    __slots__ = ("__func__", "__self__", "_attribute", "_function", "_hash", "_owners")
+    __slots__ = ("__func__", "__self__", "_attribute", "_function", "_hash", "_original", "_owners")
 
     __qualname__: str
     __self__: Any
@@ -57,7 +57,7 @@ class Operation[**P, T](EffectfulOperation[P, T]):
         for computed in self._computed:
             # Copied from the operation that `default` wraps, if it wraps one.
             self.__dict__.pop(computed, None)
-        self._function = None
+        self._function = self._original = None
         self._owners: tuple[type, ...] = ()
         self._attribute = self.__name__
         self._hash = object.__hash__(self)
@@ -179,9 +179,18 @@ class Operation[**P, T](EffectfulOperation[P, T]):
         bound.__self__ = instance
         bound.__func__ = bound._function = self
         bound._attribute = self._attribute
+        bound._original = None
         bound._owners = ()
         bound._hash = hash((self._hash, id(instance)))
         return bound
+
+    def alias(self) -> Self:
+        """Another operation that is equal to this one, and so has the same handlers; it may get another name."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._function, other._original = None, self._original or self
+        other._attribute, other._owners, other._hash = self._attribute, self._owners, self._hash
+        return other
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -204,7 +213,7 @@ class Operation[**P, T](EffectfulOperation[P, T]):
             return NotImplemented
         function = self._function
         if function is None:
-            return self is other
+            return (self._original or self) is (other._original or other)
         return other._function is function and other.__self__ is self.__self__
 
     def __copy__(self) -> Self:

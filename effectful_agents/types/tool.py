@@ -142,8 +142,8 @@ class Tool[**P, T](Operation[P, T]):
         return getattr(self, "__self__", None)
 
     def named(self, name: str) -> Tool[P, T]:
-        """A bound tool under another name; equal to the first, and the same for whoever handles it."""
-        other = self.function.__get__(self.receiver)
+        """The tool under another name; equal to the first, and the same for whoever handles it."""
+        other = self.alias() if self.receiver is None else self.function.__get__(self.receiver)
         other.__name__ = name
         return other
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from effectful_agents.types.tool import Tool
 
 __all__ = ["ToolSet", "is_agent", "is_tool", "tools_in_scope", "tools_of"]
+
+type Wrap = Callable[[types.FunctionType], Tool | None]
+"""Makes a tool of a function, or None of one that is not to be offered; of the same function the same tool."""
 
 _MISSING = object()
 
@@ -31,7 +35,7 @@ class ToolSet(frozenset[Tool]):
         return self
 
 
-def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None) -> list[Tool]:
+def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None, wrap: Wrap | None = None) -> list[Tool]:
     """The tools and skills that a scope holds, in its order.
 
     Names that begin with an underscore are kept back. A tool that stands under several names is taken once.
@@ -40,46 +44,69 @@ def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None) -> list[Tool]
         scope: The names of the scope.
         receiver: The agent or class whose method is called, if it is one. Its tools go by their own names; those of
             another agent in the scope by the agent's name and theirs: `agent__tool`.
+        wrap: What makes a tool of a function that is none; None takes those that are declared, and no others.
     """
     found: dict[Tool, None] = {}
     if receiver is not None:
-        found.update(dict.fromkeys(tools_of(receiver)))
+        found.update(dict.fromkeys(tools_of(receiver, wrap)))
     for name, value in scope.items():
         if not isinstance(name, str) or name.startswith("_") or value is receiver:
             continue
-        if is_tool(value):
-            found.setdefault(value)
-        elif is_agent(value):
-            for tool in tools_of(value):
+        if is_agent(value):
+            for tool in tools_of(value, wrap):
                 found.setdefault(tool.named(f"{name}__{tool.__name__}"))
+        elif (tool := _as_tool(value, wrap)) is not None:
+            found.setdefault(tool)
     return list(found)
 
 
-def tools_of(holder: Any) -> Iterator[Tool]:
+def tools_of(holder: Any, wrap: Wrap | None = None) -> Iterator[Tool]:
     """The public tools and skills that an object, or a class, offers: its methods, and what was set on it later.
 
-    Only what is a tool is looked at: no property of the object is run.
+    Only what is a tool, or a function for `wrap`, is looked at: no property of the object is run.
     """
     on_class = isinstance(holder, type)
     seen: set[str] = set()
     if not on_class:
         for name, attribute in getattr(holder, "__dict__", {}).items():
             seen.add(name)
-            if isinstance(attribute, Tool) and not name.startswith("_"):
-                yield attribute
+            if not name.startswith("_") and (tool := _as_tool(attribute, wrap)) is not None:
+                yield tool
     for cls in holder.__mro__ if on_class else type(holder).__mro__:
         for name, attribute in vars(cls).items():
             if name in seen:
                 continue
             seen.add(name)
-            if not name.startswith("_") and _defines_tool(attribute, on_class=on_class):
-                yield _bound(attribute, getattr(holder, name), holder if on_class else type(holder))
+            if not name.startswith("_"):
+                yield from _of_class(attribute, name, holder, wrap, on_class=on_class)
 
 
-def _defines_tool(attribute: Any, *, on_class: bool) -> bool:
-    if isinstance(attribute, Tool):
-        return not on_class  # a method needs an instance
-    return isinstance(attribute, classmethod | staticmethod) and isinstance(attribute.__func__, Tool)
+def _of_class(attribute: Any, name: str, holder: Any, wrap: Wrap | None, *, on_class: bool) -> Iterator[Tool]:
+    """What an attribute of a class offers to the class, or to an instance."""
+    bare = attribute.__func__ if isinstance(attribute, classmethod | staticmethod) else attribute
+    if on_class and bare is attribute:
+        return  # a method needs an instance
+    owner = holder if on_class else type(holder)
+    if isinstance(bare, Tool):
+        yield _bound(attribute, getattr(holder, name), owner)
+    elif (tool := _as_tool(bare, wrap)) is not None:
+        if isinstance(attribute, classmethod):
+            yield tool.__get__(owner, type(owner))
+        else:
+            yield tool if isinstance(attribute, staticmethod) else tool.__get__(holder, owner)
+
+
+def _as_tool(value: Any, wrap: Wrap | None) -> Tool | None:
+    if is_tool(value):
+        return value
+    if wrap is None:
+        return None
+    if isinstance(value, types.FunctionType):
+        return wrap(value)
+    if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
+        tool = wrap(value.__func__)
+        return None if tool is None else tool.__get__(value.__self__, type(value.__self__))
+    return None
 
 
 def _bound(attribute: Any, value: Any, owner: type) -> Tool:

@@ -164,7 +164,6 @@ def test_brief_and_full_go_with_the_same_tools_and_calling(prompt):
         ("eval_provider", "restricted", "'none'"),
         ("type_checker", "mypy", "'none'"),
         ("type_checker", "ty", "'none'"),
-        ("tool_collection", "auto", "'explicit'"),
     ],
 )
 def test_what_this_version_does_not_have_is_said_with_the_way_round_it(name, value, alternative):

@@ -42,6 +42,9 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
     #     json_only: Whether the tools go to the model with JSON schemas and nothing else. A tool whose types have no
     #         schema is then left out, with a warning that names it; otherwise it is for the handler inside to offer.
 
+    widens = False
+    """Whether functions that are no tools are offered as well."""
+
     def __init__(self, json_only: bool = True) -> None:
         self.json_only = json_only
 
@@ -56,10 +59,24 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         discovered = self._discovered(env) if isinstance(env, Scope) else self.discover(env)
         return fwd(messages, response_type, env, ToolSet((*tools, *discovered.order)) if tools else discovered)
 
+    def wrap(self, function: types.FunctionType) -> Tool | None:
+        # A tool that stands for a function which was not declared as one.
+        return None
+
     def discover(self, env: Mapping[str, Any]) -> ToolSet:
         skill = env.skill if isinstance(env, Scope) else None
-        found = tools_in_scope(env, skill.receiver if skill is not None else None)
-        return ToolSet(tool for tool in found if not self.json_only or tool == skill or _has_schema(tool))
+        found = tools_in_scope(env, skill.receiver if skill is not None else None, self.wrap if self.widens else None)
+        return ToolSet(tool for tool in found if not self.json_only or tool == skill or self._has_schema(tool))
+
+    def _has_schema(self, tool: Tool) -> bool:
+        try:
+            tool_codec(tool).definition()
+        except ConfigurationError as error:
+            # A function that nobody declared may well have types that are for Python only.
+            level = logging.DEBUG if is_implicit(tool) else logging.WARNING
+            _log.log(level, "the tool `%s` is not offered to the model: %s", tool.__name__, error)
+            return False
+        return True
 
     def _discovered(self, env: Scope) -> ToolSet:
         """The tools of a call; looked for again only when something in its scope has changed.
@@ -69,38 +86,50 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         of_this_call = env.skill.receiver is not None or any(map(_offers, env.arguments.values()))
         # What belongs to one call goes with it: a tool of an agent keeps the agent alive.
         kept = env.memo if of_this_call else env.context.memo
-        key = (LexicalToolExtractor, type(self), self.json_only)
-        found: _Found | None = kept.get(key)
+        found: _Found | None = kept.get(self._key)
         if found is None or not found.holds(env):
-            found = kept[key] = _Found(env, self.discover(env))
+            found = kept[self._key] = _Found(env, self.discover(env), _FUNCTIONS if self.widens else frozenset())
         return found.tools
+
+    @property
+    def _key(self) -> Any:
+        return LexicalToolExtractor, type(self), self.json_only
 
 
 _TOOLS = frozenset({Tool, Skill})
 
+_FUNCTIONS = frozenset({types.FunctionType, types.MethodType})
+
 # Kinds of values that hold no tools, and of which scopes are full.
-_PLAIN = frozenset(
-    {bool, bytes, dict, float, int, list, set, str, tuple, type, type(None)}
-    | {types.BuiltinFunctionType, types.FunctionType, types.MethodType, types.ModuleType}
-)
+_PLAIN = _FUNCTIONS | {
+    *(bool, bytes, dict, float, int, list, set, str, tuple, type, type(None)),
+    *(types.BuiltinFunctionType, types.ModuleType),
+}
 
 
 class _Found:
-    """The tools of a scope, and the tools and agents in it by which they were found. It keeps nothing else alive."""
+    """The tools of a scope, and the tools and agents in it by which they were found. It keeps nothing else alive.
 
-    __slots__ = ("_names", "_values", "tools")
+    Args:
+        env: The scope.
+        tools: The tools.
+        kinds: Kinds of values that may be offered besides.
+    """
 
-    def __init__(self, env: Scope, tools: ToolSet) -> None:
+    __slots__ = ("_kinds", "_names", "_values", "tools")
+
+    def __init__(self, env: Scope, tools: ToolSet, kinds: frozenset[type]) -> None:
         self.tools = tools
-        self._names, self._values = _look(env)
+        self._kinds = _TOOLS | kinds
+        self._names, self._values = _look(env, self._kinds)
 
     def holds(self, env: Scope) -> bool:
-        names, values = _look(env)
+        names, values = _look(env, self._kinds)
         return names == self._names and all(map(operator.is_, values, self._values))
 
 
-def _look(env: Scope) -> tuple[list[str], list[Any]]:
-    """The tools and agents of a scope with their names, and the tools that were set on agents.
+def _look(env: Scope, kinds: frozenset[type]) -> tuple[list[str], list[Any]]:
+    """The values of these kinds and agents in a scope, with their names, and what was set on agents.
 
     It runs in each turn, over all names that the skill sees: hence the tests by kind, and no call for a tool.
     """
@@ -108,12 +137,13 @@ def _look(env: Scope) -> tuple[list[str], list[Any]]:
         pair
         for namespace in env.context.namespaces()
         for pair in list(namespace.items())
-        if (kind := type(pair[1])) in _TOOLS or (kind not in _PLAIN and _offers(pair[1]))
+        if (kind := type(pair[1])) in kinds or (kind not in _PLAIN and _offers(pair[1]))
     ]
-    others = [value for _, value in seen if type(value) not in _TOOLS]
+    others = [value for _, value in seen if type(value) not in kinds]
     for holder in (*env.arguments.values(), *others):
         if is_agent(holder):
-            seen += [pair for pair in list(getattr(holder, "__dict__", {}).items()) if is_tool(pair[1])]
+            attributes = list(getattr(holder, "__dict__", {}).items())
+            seen += [pair for pair in attributes if type(pair[1]) in kinds or is_tool(pair[1])]
     return [name for name, _ in seen], [value for _, value in seen]
 
 
@@ -121,10 +151,6 @@ def _offers(value: Any) -> bool:
     return is_tool(value) or is_agent(value)
 
 
-def _has_schema(tool: Tool) -> bool:
-    try:
-        tool_codec(tool).definition()
-    except ConfigurationError as error:
-        _log.warning("the tool `%s` is not offered to the model: %s", tool.__name__, error)
-        return False
-    return True
+def is_implicit(tool: Tool) -> bool:
+    """Whether a tool stands for a function that was not declared as one; `__implicit_target__` is that function."""
+    return hasattr(tool, "__implicit_target__")

@@ -247,3 +247,26 @@ def test_no_property_of_an_agent_is_run():
 
     assert offered(ask) == ["costly__ask"]
     assert costly
+
+
+def test_a_static_tool_of_another_agent_keeps_its_own_name():
+    class Clock(Agent):
+        @staticmethod
+        @Tool.define
+        def zone() -> str:
+            """The zone."""
+            return "UTC"
+
+    clock = Clock()
+
+    @Skill.define
+    def ask() -> str:
+        """Ask."""
+        raise NotHandled
+
+    model = ScriptedModel(calls("clock__zone"), "done")
+    stubbed = {clock.zone: lambda: "CET"}
+    with handler(model), handler(harness(system_prompt="brief")), handler(stubbed):
+        ask()
+    assert model.requests[1]["messages"][-1]["content"] == "CET"
+    assert Clock.zone.__name__ == "zone"

@@ -1,0 +1,82 @@
+"""Offering the functions of a skill's lexical scope as tools, declared or not."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from effectful_agents.handlers.legibility.lexical import LexicalToolExtractor
+from effectful_agents.types import Tool
+from effectful_agents.types.tool import is_method
+
+__all__ = ["ImplicitToolExtractor"]
+
+# What makes the framework itself is not what a program offers.
+_FRAMEWORK = ("effectful_agents", "effectful")
+
+
+class ImplicitToolExtractor(LexicalToolExtractor):
+    """The tools that you are offered are those which the code around this skill has in view, declared as tools or not.
+
+    They are the tools and skills of the enclosing functions and of the module, the methods of the skill's own agent,
+    and those of other agents in view; and besides, the functions and methods there that are public, have a docstring,
+    and say the types of everything they take and return.
+
+    So the choice tells you what the task is expected to need, and each tool's description is what you can rely on. What
+    is not offered is not there: it is private, or has no documentation, or is not in view. Do not call it by name. If
+    something seems to be missing, do what can be done without it and say what was missing.
+
+    The tables of the lexical scope and of imported modules list the other names of the same scope.
+    """
+
+    # In the place of `LexicalToolExtractor`. A function is wrapped with `Tool.define`, once, whatever skill sees it.
+    #
+    # Args:
+    #     predicate: Whether a function that would be offered may be; None takes all of them.
+    #     json_only: As `LexicalToolExtractor` has it; of functions, those without a schema are left out in silence.
+
+    widens = True
+
+    def __init__(self, predicate: Callable[[types.FunctionType], bool] | None = None, json_only: bool = True) -> None:
+        super().__init__(json_only)
+        self.predicate = predicate
+
+    def wrap(self, function: types.FunctionType) -> Tool | None:
+        if not _is_published(function) or (self.predicate is not None and not self.predicate(function)):
+            return None
+        return _tool(function)
+
+    @property
+    def _key(self) -> Any:
+        return *super()._key, self.predicate
+
+
+def _is_published(function: types.FunctionType) -> bool:
+    """Whether a function was meant for others: its name is public, and it says what it does and with what types."""
+    if function.__name__.startswith(("_", "<")) or not inspect.getdoc(function):
+        return False
+    if (function.__module__ or "").partition(".")[0] in _FRAMEWORK:
+        return False
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        return False
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    if parameters and is_method(function):
+        del parameters[0]
+    annotations = [signature.return_annotation, *(parameter.annotation for parameter in parameters)]
+    return inspect.Parameter.empty not in annotations
+
+
+def _tool(function: types.FunctionType) -> Tool:
+    # Kept on the function, so that both go at the same time. What wraps it may have got a copy of its attributes.
+    tool = function.__dict__.get(_KEPT)
+    if tool is None or tool.__implicit_target__ is not function:
+        tool = Tool.define(function)
+        tool.__implicit_target__ = function
+        function.__dict__[_KEPT] = tool
+    return tool
+
+
+_KEPT = "__implicit_tool__"
