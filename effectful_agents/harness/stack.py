@@ -12,7 +12,8 @@ import tenacity
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
-from effectful_agents.handlers.legibility import FrameworkDocumenter, ImplicitToolExtractor, LexicalToolExtractor
+from effectful_agents.handlers.legibility import FrameworkDocumenter, LexicalToolExtractor
+from effectful_agents.handlers.legibility.implicit import ImplicitToolExtractor
 from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer

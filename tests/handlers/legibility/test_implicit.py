@@ -11,7 +11,7 @@ from dataclasses import field  # noqa: F401 - nor what has no annotations
 from typing import Any
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
-from effectful_agents.handlers.legibility import ImplicitToolExtractor
+from effectful_agents.handlers.legibility.implicit import ImplicitToolExtractor
 from effectful_agents.testing import ScriptedModel, calls
 from tests.handlers.legibility.offers import names
 
