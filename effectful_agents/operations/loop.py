@@ -34,6 +34,7 @@ from effectful_agents.messages import (
     ToolMessage,
     UserMessage,
 )
+from effectful_agents.operations.counting import count_tokens
 from effectful_agents.operations.prompt import PromptSection
 from effectful_agents.runtime import Operation
 from effectful_agents.types import Skill, Tool
@@ -236,12 +237,6 @@ def send_request(**request: Unpack[Request]) -> Response:
         "No model is given: say which one answers, with `handler(harness(model=…))`, "
         "`handler(LiteLLMConfigurer(model=…))`, `handler(LocalModel())`, or in a test `handler(ScriptedModel(…))`.",
     )
-
-
-@Operation.define
-def count_tokens(messages: Sequence[Message]) -> int | None:
-    """How many tokens a model reads in these messages; None where nobody can say, which is the default."""
-    return None
 
 
 @Operation.define

@@ -13,7 +13,15 @@ from effectful_agents.runtime.dispatch import can_forward, fwd
 from effectful_agents.runtime.handling import handler
 from effectful_agents.runtime.layers import Layers, coproduct
 from effectful_agents.runtime.operation import Operation
-from effectful_agents.runtime.stopping import SignalScope, StopScope, check_stopped, entered_scopes, pause, time_left
+from effectful_agents.runtime.stopping import (
+    SignalScope,
+    StopScope,
+    check_stopped,
+    entered_scopes,
+    pause,
+    shielded,
+    time_left,
+)
 from effectful_agents.runtime.threads import InThread
 
 __all__ = [
@@ -38,6 +46,7 @@ __all__ = [
     "interpretation",
     "pause",
     "propagate",
+    "shielded",
     "time_left",
     "wait",
 ]

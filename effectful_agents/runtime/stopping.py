@@ -18,7 +18,7 @@ from typing import Any, Self, override
 
 from effectful_agents.errors import Cancelled, Signal
 
-__all__ = ["SignalScope", "StopScope", "check_stopped", "entered_scopes", "pause", "time_left"]
+__all__ = ["SignalScope", "StopScope", "check_stopped", "entered_scopes", "pause", "shielded", "time_left"]
 
 type Reason = Callable[[], BaseException]
 """Makes the exception that a stopped scope raises, anew for each place that it is raised at."""
@@ -187,6 +187,25 @@ def time_left() -> float | None:
     """
     deadlines = [scope.deadline for scope in scopes.get() if scope.deadline is not None]
     return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+
+@contextlib.contextmanager
+def shielded() -> Generator[None]:
+    """Where the code may wait, and perform operations, though it has been stopped or its time is over: to clean up.
+
+    Everywhere else `wait` raises at once in a stopped scope, and a connection that has to be awaited would stay open.
+
+    >>> with StopScope() as scope:
+    ...     scope.stop(lambda: KeyError("stopped"))
+    ...     with shielded():
+    ...         check_stopped()
+    """
+    stopped = scopes.get()
+    scopes.set(())
+    try:
+        yield
+    finally:
+        scopes.set(stopped)
 
 
 # --- waiting ----------------------------------------------------------------------------------------------------------

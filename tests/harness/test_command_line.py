@@ -179,7 +179,6 @@ def test_the_settings_reach_the_request(script, tmp_path, here, capsys):
         ("--tool-calling auto", "`tool_calling='auto'`"),
         ("--eval-provider builtin", "`eval_provider='builtin'`"),
         ("--type-checker ty", "`type_checker='ty'`"),
-        ("--tool-collection auto", "`tool_collection='auto'`"),
         ("--set turns=many", "`turns`"),
         ("--model local/smollm2 --set temprature=0", "`temprature`"),
     ],
@@ -221,7 +220,7 @@ with handler(ScriptedModel("Hello!")):
         os.close(ours)
     text = shown.decode()
     assert text.endswith("Hello!\r\n")
-    assert ("writing… Hello!" in text) is not rendered
+    assert ("asking the model…" in text) is not rendered
     assert (" user " in text) is rendered
 
 

@@ -22,7 +22,13 @@ import effectful_agents.handlers
 import effectful_agents.testing
 from effectful_agents import ObjectInterpretation, implements
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
-from effectful_agents.handlers.legibility import FrameworkDocumenter, LexicalToolExtractor
+from effectful_agents.handlers.legibility import (
+    FrameworkDocumenter,
+    HistoryCompactor,
+    ImplicitToolExtractor,
+    LexicalToolExtractor,
+    ToolOutputCap,
+)
 from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, PartialAnswers
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.observability.progress import ProgressDisplay
@@ -32,6 +38,7 @@ from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
 from effectful_agents.handlers.validation import PydanticSkillArgValidator
 from effectful_agents.messages import PartialValue
+from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool
 from effectful_agents.operations.steps import emit
 from effectful_agents.testing import ScriptedModel
 
@@ -61,6 +68,7 @@ SAMPLES: Mapping[type, Make] = {
     ScriptedModel: lambda around: ScriptedModel(*around.replies),
     AgentLoop: lambda around: AgentLoop(turns=5),
     LexicalToolExtractor: lambda around: LexicalToolExtractor(),
+    ImplicitToolExtractor: lambda around: ImplicitToolExtractor(),
     LiteLLMConfigurer: lambda around: LiteLLMConfigurer("scripted", temperature=0),
     LocalModel: lambda around: LocalModel(None),
     HttpModel: lambda around: HttpModel(NOWHERE, model="absent"),
@@ -74,6 +82,8 @@ SAMPLES: Mapping[type, Make] = {
     PartialAnswers: lambda around: PartialAnswers(),
     PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
     TenacityRetryer: lambda around: TenacityRetryer(stop=tenacity.stop_after_attempt(3)),
+    ToolOutputCap: lambda around: ToolOutputCap(),
+    HistoryCompactor: lambda around: HistoryCompactor(limit=100_000),
 }
 
 NEEDED = (ScriptedModel, AgentLoop, LexicalToolExtractor, HistoryBuilder, TenacityRetryer)
@@ -121,6 +131,21 @@ class _PartialAnswersOnTerminal(PartialAnswers):
         super().emit(event)
 
 
+class _NotedCap(ToolOutputCap):
+    """Leaves a note in results that are short, too."""
+
+    @implements(call_tool)
+    def call_tool(self, tool_call: DecodedToolCall[Any]) -> ToolResult[Any]:
+        message, value, is_final = super().call_tool(tool_call)
+        return {**message, "content": f"{message['content']} (all of it)"}, value, is_final
+
+
+_SHORT: Mapping[type, Make] = {
+    ToolOutputCap: lambda around: _NotedCap(150),
+    HistoryCompactor: lambda around: HistoryCompactor(limit=50),
+}
+"""Limits that the programs reach."""
+
 _TERMINAL = "the loop forwards nothing, so what stands outside of it and handles the same operations is never asked"
 _ANSWERS = "it answers without forwarding, so what handles `completion` outside of it is never asked"
 
@@ -128,7 +153,7 @@ ORDERED: tuple[Ordered, ...] = (
     *(
         Ordered(AgentLoop, inner, _TERMINAL)
         for inner in (
-            *(LexicalToolExtractor, FrameworkDocumenter, HistoryBuilder, SystemPromptDumper),
+            *(LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder, SystemPromptDumper),
             *(PydanticSkillArgValidator, TenacityRetryer),
         )
     ),
@@ -140,15 +165,24 @@ ORDERED: tuple[Ordered, ...] = (
         _TERMINAL,
         {PartialAnswers: lambda around: _PartialAnswersOnTerminal(around.terminal)},
     ),
+    *(Ordered(AgentLoop, inner, _TERMINAL, _SHORT) for inner in (ToolOutputCap, HistoryCompactor)),
+    Ordered(ScriptedModel, HistoryCompactor, _ANSWERS, {HistoryCompactor: lambda around: HistoryCompactor(limit=120)}),
     *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, ProgressDisplay, RichTerminalRenderer)),
     Ordered(
         HistoryBuilder,
         TenacityRetryer,
         "the history records each attempt, and the next one reads what was wrong with it",
     ),
+    Ordered(TenacityRetryer, ToolOutputCap, "it writes the messages about tools that raised, which are long", _SHORT),
+    Ordered(
+        TenacityRetryer,
+        HistoryCompactor,
+        "it takes back what it recorded of failed attempts, and the history must not be rewritten meanwhile",
+        _SHORT,
+    ),
 )
 
-WITH_SECTIONS = (FrameworkDocumenter, LexicalToolExtractor, PydanticSkillArgValidator, TenacityRetryer)
+WITH_SECTIONS = (FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor, PydanticSkillArgValidator, TenacityRetryer)
 
 EXCLUSIVE: Mapping[type, str] = {
     HistoryBuilder: "each of the two records every message of a call",

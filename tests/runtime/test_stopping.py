@@ -23,6 +23,7 @@ from effectful_agents.runtime import (
     handler,
     pause,
     propagate,
+    shielded,
     time_left,
     wait,
 )
@@ -317,3 +318,24 @@ def test_the_error_of_a_thread_is_raised_where_its_result_is_asked_for():
     call.wait()
     with pytest.raises(LookupError, match="gone"):
         call.result()
+
+
+@pytest.mark.parametrize("way", RUN)
+def test_what_cleans_up_may_wait_where_it_says_so(way):
+    cleaned = []
+
+    def call() -> None:
+        with stopped(StopScope()):
+            try:
+                look()
+            finally:
+                with shielded():
+                    wait(anyio.sleep(0))
+                    cleaned.append(look())
+
+    async def main() -> None:
+        with pytest.raises(KeyError):
+            await bridged(call)
+
+    RUN[way](main)
+    assert cleaned == ["seen"]

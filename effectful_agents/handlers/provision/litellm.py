@@ -15,19 +15,20 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from effectful_agents.errors import ConfigurationError, ProviderError
-from effectful_agents.handlers.provision.closing import closing_time
+from effectful_agents.handlers.provision import litellm_counting
 from effectful_agents.handlers.provision.litellm_errors import translated
 from effectful_agents.handlers.provision.litellm_replies import response
 from effectful_agents.handlers.provision.litellm_streaming import StreamedReply
 from effectful_agents.handlers.provision.retries import retried
 from effectful_agents.handlers.provision.telling import mark_whole, tell_whole
 from effectful_agents.handlers.provision.tool_choice import enforce
-from effectful_agents.messages import Finish, Response, ToolChoice
+from effectful_agents.messages import Finish, Message, Response, ToolChoice
+from effectful_agents.operations.counting import TokenCount, count_tokens
 from effectful_agents.operations.loop import completion, send_request
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import (
@@ -36,6 +37,7 @@ from effectful_agents.runtime import (
     fwd,
     implements,
     interpretation,
+    shielded,
     time_left,
     wait,
 )
@@ -102,6 +104,14 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
         if not model or model.startswith("local/"):
             return fwd()
         return _send(request)
+
+    @implements(count_tokens)
+    def count_tokens(self, content: str | Sequence[Message], model: str | None = None) -> TokenCount:
+        named = model or self.config.get("model")
+        # Not worth seconds of loading: that is for the first request.
+        if not named or named.startswith("local/") or not _load.cache_info().currsize:
+            return fwd()
+        return litellm_counting.count(_load(), content, named) or fwd()
 
 
 # --- sending ----------------------------------------------------------------------------------------------------------
@@ -217,7 +227,7 @@ def _chunks(stream: Any, request: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _close(stream: Any) -> None:
-    with closing_time():
+    with shielded():
         if can_wait():
             wait(stream.aclose())
         else:

@@ -9,8 +9,7 @@ from collections.abc import Generator, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from effectful_agents.handlers.provision.closing import closing_time
-from effectful_agents.runtime import can_wait, wait
+from effectful_agents.runtime import can_wait, shielded, wait
 
 if TYPE_CHECKING:
     import ssl
@@ -88,11 +87,11 @@ def _post_awaited(request: httpx.Request) -> Generator[Answer, None, None]:
         try:
             yield Answer(response.status_code, response.headers, _awaited(body))
         finally:
-            with closing_time():
+            with shielded():
                 wait(response.aclose())
                 wait(_finished(body))
     finally:
-        with closing_time():
+        with shielded():
             wait(client.aclose())
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError, ProviderError
+from effectful_agents.errors import ConfigurationError, MissingDependencyError, ProviderError
+from effectful_agents.handlers.provision.local.counting import prompt_tokens, text_tokens
 from effectful_agents.handlers.provision.local.engine import PROVIDER, Engine, engine_for
 from effectful_agents.handlers.provision.local.grammar import NOTHING, answer_schema, envelope_schema, with_separators
 from effectful_agents.handlers.provision.local.prompt import asks_again, chat, said_before
@@ -24,6 +26,7 @@ from effectful_agents.messages import (
     StreamStart,
     ToolChoice,
 )
+from effectful_agents.operations.counting import TokenCount, count_tokens
 from effectful_agents.operations.loop import send_request
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
@@ -127,6 +130,22 @@ class LocalModel(ObjectInterpretation[Any, Any]):
         body, schema, reply = self._prepared(settings)
         engine = engine_for(weights(model), self.context, self.threads)
         return _reply(engine, model, body, schema, reply, settings.get("timeout"))
+
+    @implements(count_tokens)
+    def count_tokens(self, content: str | Sequence[Message], model: str | None = None) -> TokenCount:
+        named = model or self.model
+        if named is None or not named.startswith(PREFIX):
+            return fwd()
+        try:
+            engine = engine_for(weights(named), self.context, self.threads)
+            if isinstance(content, str):
+                tokens = text_tokens(engine, self.context, content)
+            else:
+                tokens = prompt_tokens(engine, self.context, chat(content))
+        except (ConfigurationError, MissingDependencyError, ProviderError):  # a request will say so
+            tokens = None
+        guess: TokenCount = fwd() if tokens is None else TokenCount(tokens, estimated=False)
+        return dataclasses.replace(guess, limit=self.context)
 
     def _prepared(self, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None, Reply]:
         """The request in llama.cpp's form, the schema of its reply, and what reads that."""
