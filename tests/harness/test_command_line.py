@@ -220,7 +220,7 @@ with handler(ScriptedModel("Hello!")):
         os.close(ours)
     text = shown.decode()
     assert text.endswith("Hello!\r\n")
-    assert ("asking the model…" in text) is not rendered
+    assert ("\x1b[32m⠋" in text) is not rendered
     assert (" user " in text) is rendered
 
 
