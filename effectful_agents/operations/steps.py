@@ -63,6 +63,7 @@ class StepEvent:
         skill: The skill in whose call it happens.
         run_id: The run that it belongs to; empty where there is none.
         attempt: 1, and one more for each time that the step is made again in its run.
+        depth: How many calls its call is nested in: 0 in one that the program made.
         error: What it failed with, if it did.
     """
 
@@ -71,17 +72,13 @@ class StepEvent:
     skill: Skill[..., Any]
     run_id: str = ""
     attempt: int = 1
+    depth: int = 0
     error: BaseException | None = None
 
     @property
     def durability(self) -> Durability:
         """How soon a journal has to have written it."""
         return Durability.DURABLE
-
-    @property
-    def depth(self) -> int:
-        """How many calls the step's call is nested in: 0 in the call that the program made."""
-        return _depth(self.step_id)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -140,7 +137,7 @@ class ApprovalStep(StepEvent):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinalStep(StepEvent):
-    """The end of the call that the program made; calls inside it end with the step that they belong to.
+    """The end of a call that the program made; calls inside it end with the step that they belong to.
 
     Attributes:
         value: What the call returns.
@@ -159,13 +156,6 @@ def emit(event: StreamEvent | StepEvent) -> None:
 
 
 # --- identifiers ------------------------------------------------------------------------------------------------------
-
-_CALL = "call"
-
-
-def _depth(step_id: str) -> int:
-    return step_id.count(f"-{_CALL}/")
-
 
 def make_step_id(seq: int, kind: str) -> str:
     """The identifier of a step, made of its position and never of a clock, so that a replay makes the same again.
@@ -198,19 +188,21 @@ class StepIds:
     As a context manager, which is entered once, it has what begins in the block get its identifiers from here.
 
     Args:
-        skill: The skill that is called, or whose step it is.
-        prefix: The identifier of what they are nested in, and `/`; empty for the call that a program makes.
+        skill: The skill that is called, or whose step it is; None for a program that calls several.
+        prefix: The identifier of what they are nested in, and `/`; empty for the first.
+        depth: How many calls of skills they are nested in.
 
     >>> ids = StepIds()
     >>> ids.next("model"), ids.below(ids.next("tool")).next("call")
     ('000001-model', '000002-tool/000001-call')
     """
 
-    __slots__ = ("_given", "_outer", "prefix", "skill")
+    __slots__ = ("_given", "_outer", "depth", "prefix", "skill")
 
-    def __init__(self, skill: Skill[..., Any] | None = None, prefix: str = "") -> None:
+    def __init__(self, skill: Skill[..., Any] | None = None, prefix: str = "", depth: int = 0) -> None:
         self.skill = skill
         self.prefix = prefix
+        self.depth = depth
         self._given = 0
 
     def __enter__(self) -> Self:
@@ -221,11 +213,6 @@ class StepIds:
     def __exit__(self, *_: object) -> None:
         _ids.set(self._outer)
 
-    @property
-    def depth(self) -> int:
-        """How many calls the call is nested in (see `StepEvent.depth`)."""
-        return _depth(self.prefix)
-
     def next(self, kind: str) -> str:
         """The identifier of the next step."""
         self._given += 1
@@ -233,7 +220,7 @@ class StepIds:
 
     def below(self, step_id: str) -> StepIds:
         """Identifiers for what is nested in a step."""
-        return StepIds(self.skill, f"{step_id}/")
+        return StepIds(self.skill, f"{step_id}/", self.depth)
 
 
 _ids: contextvars.ContextVar[StepIds | None] = contextvars.ContextVar("effectful_agents_step_ids", default=None)
@@ -247,4 +234,6 @@ def current_ids() -> StepIds | None:
 def ids_of_call(skill: Skill[..., Any]) -> StepIds:
     """The identifiers for a call that begins now: nested in what runs here, or else the first of all."""
     outer = _ids.get()
-    return StepIds(skill) if outer is None else StepIds(skill, f"{outer.next(_CALL)}/")
+    if outer is None:
+        return StepIds(skill)
+    return StepIds(skill, f"{outer.next('call')}/", outer.depth + (outer.skill is not None))

@@ -7,12 +7,13 @@ effectful's own mix with them in any order.
 from effectful.ops.syntax import ObjectInterpretation, implements
 from effectful.ops.types import NotHandled, Term
 
-from effectful_agents.runtime.bridge import bridged, can_wait, wait
-from effectful_agents.runtime.carrying import Interpretation, interpretation, propagate
+from effectful_agents.runtime.bridge import bridged, can_wait, together, wait
+from effectful_agents.runtime.carrying import Interpretation, interpretation
 from effectful_agents.runtime.dispatch import can_forward, fwd
 from effectful_agents.runtime.handling import handler
 from effectful_agents.runtime.layers import Layers, coproduct
 from effectful_agents.runtime.operation import Operation
+from effectful_agents.runtime.propagating import propagate
 from effectful_agents.runtime.stopping import (
     SignalScope,
     StopScope,
@@ -48,5 +49,6 @@ __all__ = [
     "propagate",
     "shielded",
     "time_left",
+    "together",
     "wait",
 ]

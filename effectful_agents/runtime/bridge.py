@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import inspect
+import math
 import os
 import sys
 import threading
 import types
-import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from typing import TYPE_CHECKING, Any, cast, override
 
 import greenlet
 
@@ -27,7 +27,7 @@ from effectful_agents.runtime.stopping import StopScope, check_stopped, stoppabl
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Awaited", "Driven", "bridged", "can_wait", "named", "wait"]
+__all__ = ["Awaited", "Driven", "Handed", "bridged", "can_wait", "current_task", "named", "together", "wait"]
 
 _PATIENCE = 16
 """How often a call that is closed may go on instead of ending, before that is an error."""
@@ -41,6 +41,53 @@ class _Ending(StopScope):
     wakes = False
 
 
+class _Cancelling(_Ending):
+    """That of a call in an event loop: an operation lets a cancellation through that the task has not been given yet.
+
+    Attributes:
+        task: The task that drives the call at this moment, if it does.
+        before: How many cancellations of the task were asked for before it began to drive the call.
+        given: Whether one was given to the call since.
+    """
+
+    __slots__ = ("before", "given", "task")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.armed = True
+        self.task: Any = None
+        self.before = 0
+        self.given = False
+
+    @override
+    def check(self) -> None:
+        super().check()
+        if self.task is None or not self._is_cancelled():
+            return
+        call = _enclosing()
+        if call is None or call._ending is not self:
+            return  # in another task, or a thread, that the context was carried into
+        if self.given:  # and was eaten, or is on its way out
+            import asyncio  # noqa: PLC0415 - loaded, as its loop runs
+
+            raise asyncio.CancelledError
+        import anyio.lowlevel  # noqa: PLC0415 - loads asyncio
+
+        _stepped(call, anyio.lowlevel.checkpoint())
+
+    def _is_cancelled(self) -> bool:
+        if hasattr(self.task, "cancelling"):
+            return self.task.cancelling() > self.before
+        trio = sys.modules.get("trio")
+        return trio is not None and trio.lowlevel.in_trio_run() and trio.current_effective_deadline() == -math.inf
+
+    def drive(self, task: Any) -> None:
+        """Begin to be driven by a task."""
+        self.task = task
+        self.before = task.cancelling() if hasattr(task, "cancelling") else 0
+        self.given = False
+
+
 class Driven(greenlet.greenlet):
     """A function in a greenlet of its own, which runs whenever `go_on` is called, and may come to a stop in between.
 
@@ -48,30 +95,44 @@ class Driven(greenlet.greenlet):
         hub: The greenlet that drives it at this moment.
         leaf: The greenlet that has handed something out last: this one, or one that runs below it. None: this one.
         waits: How many `wait` are going on directly in it.
+        task: The task in which it is driven at this moment; None where that is none of an event loop that we know.
     """
 
     hub: greenlet.greenlet
     leaf: greenlet.greenlet | None = None
     waits = 0
+    task: Any = None
 
     def __init__(self, function: Callable[[], Any], context: contextvars.Context) -> None:
-        self._ending = ending = _Ending()
+        self._ending = ending = self._ending_of()
 
         def run() -> Any:
             with ending:
                 return function()
 
+        if trio := sys.modules.get("trio"):
+            # Its handler of Ctrl-C looks for a mark on the stack, and finds none on that of a greenlet.
+            run = trio.lowlevel.disable_ki_protection(run)
         super().__init__(run)
         self.gr_context = context
 
+    def _ending_of(self) -> Any:
+        return _Ending()
+
     def go_on(self, value: Any = None, error: BaseException | None = None) -> Any:
         """Run until it hands something out, or ends; then `dead` is true, and what is returned is its value."""
+        if self.dead:
+            raise RuntimeError("a call that has ended cannot go on")
         # It may be driven from another greenlet, or thread, than the last time.
         self.hub = self.parent = greenlet.getcurrent()
+        self.task = current_task()
         leaf, self.leaf = self.leaf, None
-        if leaf is None:
-            return self.switch() if error is None else self.throw(error)
-        return leaf.switch(value) if error is None else leaf.throw(error)
+        try:
+            if leaf is None:
+                return self.switch() if error is None else self.throw(error)
+            return leaf.switch(value) if error is None else leaf.throw(error)
+        finally:
+            self.task = None
 
     def hand_out(self, value: Any) -> Any:
         """From inside: give a value to whoever drives it, and wait to go on."""
@@ -94,13 +155,13 @@ class Driven(greenlet.greenlet):
 
 
 class Awaited(Driven):
-    """A function whose `wait` is done by the event loop that drives it.
+    """A function whose `wait` is done by the event loop that drives it."""
 
-    Attributes:
-        task: The task that drives it at this moment; None where there is none, or the event loop is none we know.
-    """
+    _ending: _Cancelling
 
-    task: Any = None
+    @override
+    def _ending_of(self) -> _Cancelling:
+        return _Cancelling()
 
     @types.coroutine
     def turns(self, *, ending: bool = False) -> Generator[Any, Any, Any]:
@@ -114,21 +175,22 @@ class Awaited(Driven):
         if ending:
             self._ending.stop(GeneratorExit)
             error = GeneratorExit()
-        while True:
-            self.task = _current_task()
-            try:
+        self._ending.drive(current_task())
+        try:
+            while True:
                 trap = self.go_on(value, error)
-            finally:
-                self.task = None
-            if self.dead or type(trap) is Handed:
-                return trap
-            try:
-                value, error = (yield trap), None
-            except GeneratorExit:
-                self.end()
-                raise
-            except BaseException as thrown:  # cancelled: for the function to see
-                value, error = None, thrown
+                if self.dead or type(trap) is Handed:
+                    return trap
+                try:
+                    value, error = (yield trap), None
+                except GeneratorExit:
+                    self.end()
+                    raise
+                except BaseException as thrown:  # cancelled: for the function to see
+                    value, error = None, thrown
+                    self._ending.given = True
+        finally:
+            self._ending.task = None
 
 
 class Handed:
@@ -155,17 +217,41 @@ def bridged[T](function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Coro
     'done'
     """
     call = Awaited(lambda: function(*args, **kwargs), contextvars.copy_context())
-    coroutine = _drive(call)
-    _calls[coroutine] = call
-    return coroutine
-
-
-# The calls of coroutines that `bridged` has made.
-_calls: weakref.WeakKeyDictionary[Any, Awaited] = weakref.WeakKeyDictionary()
+    return _drive(call)
 
 
 async def _drive(call: Awaited) -> Any:
     return await call.turns()
+
+
+async def together(functions: Sequence[Callable[[], Awaitable[Any]]]) -> None:
+    """Await what these functions return, each in a task of its own.
+
+    Raises:
+        BaseExceptionGroup: What those raised that did not come to a good end; the first of them cancels the others.
+    """
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        async with trio.open_nursery() as nursery:
+            for function in functions:
+                nursery.start_soon(function)
+        return
+    # Not a task group of anyio: it cancels again and again, and what cleans up could not wait.
+    import asyncio  # noqa: PLC0415 - loaded, as its loop runs
+
+    async def run(function: Callable[[], Awaitable[Any]]) -> None:
+        await function()
+
+    async with asyncio.TaskGroup() as tasks:
+        for function in functions:
+            tasks.create_task(run(function))
+
+
+def _not_begun(awaitable: Any) -> Awaited | None:
+    """The call of a coroutine that `bridged` has made and nobody has awaited yet."""
+    if getattr(awaitable, "cr_code", None) is not _drive.__code__:
+        return None
+    return awaitable.cr_frame.f_locals["call"] if inspect.getcoroutinestate(awaitable) == inspect.CORO_CREATED else None
 
 
 def named[T](coroutine: Coroutine[Any, Any, T], name: str) -> Coroutine[Any, Any, T]:
@@ -193,8 +279,8 @@ def wait[T](awaitable: Awaitable[T]) -> T:
     """
     call = _enclosing()
     _check_before(awaitable)
-    inner = _calls.get(awaitable) if inspect.iscoroutine(awaitable) else None
-    if inner is not None and not inner and not inner.dead and (call is not None or not _in_event_loop()):
+    inner = _not_begun(awaitable)
+    if inner is not None and (call is not None or not _in_event_loop()):
         # A call of ours that has not begun: it is as good as a part of this one. In the helper loop it would block
         # everybody else's.
         cast("Coroutine[Any, Any, T]", awaitable).close()
@@ -245,14 +331,17 @@ def _enclosing() -> Awaited | None:
     current: greenlet.greenlet | None = greenlet.getcurrent()
     while current is not None and not isinstance(current, Awaited):
         current = current.parent
-    if current is None or current.task is not _current_task():
+    if current is None or current.task is not current_task():
         return None
     return current
 
 
-def _current_task() -> Any:
-    # Where it is not loaded, it does not run. (Trio begins no task in the middle of another.)
-    asyncio = sys.modules.get("asyncio")
+def current_task() -> Any:
+    """The task of asyncio or trio that runs here, if one does."""
+    # Where neither is loaded, neither runs.
+    trio, asyncio = sys.modules.get("trio"), sys.modules.get("asyncio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return trio.lowlevel.current_task() if trio.lowlevel.in_trio_task() else None
     if asyncio is None or asyncio._get_running_loop() is None:
         return None
     return asyncio.current_task()

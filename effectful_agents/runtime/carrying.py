@@ -7,10 +7,7 @@ Nothing in effectful binds `get_runtime` when it is imported, so one assignment 
 """
 
 import contextvars
-import functools
 import os
-import sys
-import threading
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
@@ -99,42 +96,3 @@ _carry_in_context()
 def interpretation() -> Interpretation:
     """The interpretation that is current here: what each operation does, as a mapping that is not to be changed."""
     return current.get()
-
-
-def propagate[**P, T](function: Callable[P, T]) -> Callable[P, T]:
-    """Give a function the handlers and other context variables of this moment, wherever it is called.
-
-    A new thread, or a worker of a pool, starts without handlers; `pool.submit(propagate(work))` runs `work` with those
-    of whoever submits it. Each call runs in its own copy, so several threads may call it at once and see nothing of
-    each other.
-
-    Args:
-        function: What to run.
-
-    Returns:
-        A function with the signature of `function`.
-
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> from effectful_agents import handler
-    >>> from effectful_agents.operations.world import now
-    >>> with ThreadPoolExecutor() as pool, handler({now: lambda: 7.0}):
-    ...     pool.submit(propagate(now)).result()
-    7.0
-    """
-    moment = contextvars.copy_context()
-    thread = threading.get_ident()
-
-    @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        context = moment.copy()
-        if threading.get_ident() != thread:
-            context.run(_leave_event_loop)
-        return context.run(function, *args, **kwargs)
-
-    return call
-
-
-def _leave_event_loop() -> None:
-    # It says which event loop runs, and another thread has none of it.
-    if sniffio := sys.modules.get("sniffio"):
-        sniffio.current_async_library_cvar.set(None)

@@ -96,7 +96,7 @@ class Operation[**P, T](EffectfulOperation[P, T]):
         if self._owners and self._has_receiver(args):
             return self._bind(args[0])(*args[1:], **kwargs)
         for scope in scopes.get():
-            if scope._reason is not None or scope.deadline is not None:
+            if scope.armed:
                 scope.check()
         interpretation = current.get()
         entry = interpretation.get(self)

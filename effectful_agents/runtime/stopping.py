@@ -14,9 +14,12 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from types import TracebackType
-from typing import Any, Self, override
+from typing import TYPE_CHECKING, Any, Self, override
 
 from effectful_agents.errors import Cancelled, Signal
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["SignalScope", "StopScope", "check_stopped", "entered_scopes", "pause", "shielded", "time_left"]
 
@@ -26,8 +29,12 @@ type Reason = Callable[[], BaseException]
 scopes: contextvars.ContextVar[tuple[StopScope, ...]] = contextvars.ContextVar("effectful_agents_scopes", default=())
 """The scopes that the code is in, the innermost first."""
 
-# One for all scopes, of which each call has several; it is held for a moment only.
-_changing = threading.Lock()
+watched: contextvars.ContextVar[tuple[StopScope, ...]] = contextvars.ContextVar("effectful_agents_watched", default=())
+"""The scopes of a `wait` in the middle of which the code runs. What it awaits is cancelled with the rest, once."""
+
+# One for all scopes, of which each call has several. It is held for a moment only, and may be taken again by a handler
+# of a signal, or a finalizer, that runs in this moment.
+_changing = threading.RLock()
 
 
 class StopScope:
@@ -40,6 +47,7 @@ class StopScope:
 
     Attributes:
         wakes: Whether what waits inside is woken when it is stopped.
+        armed: Whether operations have to look at it: it has been stopped, or may be over at any time.
 
     >>> with StopScope() as scope:
     ...     scope.stop(lambda: KeyError("stopped"))
@@ -48,7 +56,7 @@ class StopScope:
     KeyError: 'stopped'
     """
 
-    __slots__ = ("_reason", "_too_late", "_wakers", "deadline", "owner")
+    __slots__ = ("_reason", "_too_late", "_wakers", "armed", "deadline", "owner")
 
     wakes = True
 
@@ -57,7 +65,8 @@ class StopScope:
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self._too_late = too_late
         self._reason: Reason | None = None
-        self._wakers: tuple[Callable[[], None], ...] = ()
+        self._wakers: dict[int, Callable[[], None]] | None = None
+        self.armed = seconds is not None
 
     def __enter__(self) -> Self:
         scopes.set((self, *scopes.get()))
@@ -81,7 +90,8 @@ class StopScope:
             if self._reason is not None:
                 return
             self._reason = reason
-            wakers = self._wakers
+            self.armed = True
+            wakers = list((self._wakers or {}).values())
         for wake in wakers:
             wake()
 
@@ -89,10 +99,17 @@ class StopScope:
         """Stop it because its time is over."""
         self.stop(self._too_late)
 
+    def finish(self) -> None:
+        """Have its time no longer count: what it was for has ended, and what is left of it goes on."""
+        with _changing:
+            self.deadline = None
+            self.armed = self._reason is not None
+
     def check(self) -> None:
         """Raise if it has been stopped, or its time is over."""
         if self._reason is None:
-            if self.deadline is None or time.monotonic() < self.deadline:
+            deadline = self.deadline
+            if deadline is None or time.monotonic() < deadline:
                 return
             self.expire()
         assert self._reason is not None
@@ -106,8 +123,10 @@ class StopScope:
     @contextlib.contextmanager
     def waking(self, wake: Callable[[], None]) -> Generator[None]:
         """Have a function called when it is stopped, or now if it was."""
+        key = id(wake)
         with _changing:
-            self._wakers = (*self._wakers, wake)
+            self._wakers = self._wakers or {}
+            self._wakers[key] = wake
             stopped = self._reason is not None
         try:
             if stopped:
@@ -115,7 +134,7 @@ class StopScope:
             yield
         finally:
             with _changing:
-                self._wakers = tuple(one for one in self._wakers if one is not wake)
+                self._wakers.pop(key, None)
 
 
 class SignalScope(StopScope):
@@ -212,8 +231,9 @@ def shielded() -> Generator[None]:
 
 
 def stoppable_scopes() -> list[StopScope]:
-    """The scopes that the code is in and that wake what waits in them."""
-    return [scope for scope in scopes.get() if scope.wakes]
+    """The scopes that the code is in and that wake what waits in them, but for those that another wait looks after."""
+    around = watched.get()
+    return [scope for scope in scopes.get() if scope.wakes and scope not in around]
 
 
 def pause(seconds: float | None = None, until: threading.Event | None = None) -> None:
@@ -232,7 +252,7 @@ def pause(seconds: float | None = None, until: threading.Event | None = None) ->
     with contextlib.ExitStack() as stack:
         for scope in stoppable:
             stack.enter_context(scope.waking(woken.set))
-        woken.wait(min(limits, default=None))
+        woken.wait(min([*limits, threading.TIMEOUT_MAX]) if limits else None)
     check_stopped()
 
 
@@ -256,16 +276,36 @@ def waker(function: Callable[[], Any]) -> Callable[[], None]:
 
 async def until_stopped[T](awaitable: Awaitable[T], stoppable: Sequence[StopScope]) -> T:
     """Await something, and cancel it when one of the scopes is stopped, or its time is over."""
-    import anyio  # noqa: PLC0415 - loads asyncio
+    around = watched.get()
+    watched.set((*around, *stoppable))
+    try:
+        return await _until_stopped(awaitable, stoppable)
+    finally:
+        watched.set(around)
 
+
+async def _until_stopped[T](awaitable: Awaitable[T], stoppable: Sequence[StopScope]) -> T:
     first = min((scope for scope in stoppable if scope.deadline is not None), key=_deadline, default=None)
-    with anyio.CancelScope() as cancelling, contextlib.ExitStack() as stack:
-        wake = waker(cancelling.cancel)
-        for scope in stoppable:
-            stack.enter_context(scope.waking(wake))
-        if first is not None:
-            cancelling.deadline = anyio.current_time() + _deadline(first) - time.monotonic()
-        return await awaitable
+    left = None if first is None else _deadline(first) - time.monotonic()
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        with trio.CancelScope() as cancelling, _woken(cancelling.cancel, stoppable):
+            if left is not None:
+                cancelling.deadline = trio.current_time() + left
+            return await awaitable
+    else:
+        # Not a scope of anyio: it cancels again and again, and what cleans up could not wait.
+        import asyncio  # noqa: PLC0415 - loaded, as its loop runs
+
+        loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(left)
+        try:
+            async with limit:
+                with _woken(lambda: _expire(limit, loop.time()), stoppable):
+                    return await awaitable
+        except TimeoutError:
+            if not limit.expired():
+                raise
     for scope in stoppable:
         scope.check()
     # The clock of the event loop was faster.
@@ -273,6 +313,20 @@ async def until_stopped[T](awaitable: Awaitable[T], stoppable: Sequence[StopScop
     first.expire()
     first.check()
     raise AssertionError
+
+
+@contextlib.contextmanager
+def _woken(function: Callable[[], Any], stoppable: Sequence[StopScope]) -> Generator[None]:
+    wake = waker(function)
+    with contextlib.ExitStack() as stack:
+        for scope in stoppable:
+            stack.enter_context(scope.waking(wake))
+        yield
+
+
+def _expire(limit: asyncio.Timeout, now: float) -> None:
+    with contextlib.suppress(RuntimeError):  # it is over already
+        limit.reschedule(now)
 
 
 def _deadline(scope: StopScope) -> float:

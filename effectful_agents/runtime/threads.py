@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import cast
 
 from effectful_agents.runtime.bridge import can_wait, wait
-from effectful_agents.runtime.carrying import propagate
+from effectful_agents.runtime.propagating import propagate
 from effectful_agents.runtime.stopping import StopScope, pause, waker
 
 __all__ = ["InThread"]

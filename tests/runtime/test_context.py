@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -147,3 +147,23 @@ def test_a_handler_may_be_left_in_another_context_than_it_was_entered_in() -> No
         generator.close()
         assert where() == "other"
     assert dict(interpretation()) == {}
+
+
+def test_the_coroutine_of_a_carried_function_has_its_handlers_wherever_it_is_awaited() -> None:
+    async def ask() -> str:
+        await asyncio.sleep(0)
+        return both()
+
+    with handler({where: lambda: "inside"}):
+        carried = propagate(ask)
+        expected = both()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: asyncio.run(carried())).result() == expected
+
+
+def test_generator_functions_are_not_carried() -> None:
+    def count() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(TypeError, match="generator function"):
+        propagate(count)

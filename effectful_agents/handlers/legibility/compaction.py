@@ -22,6 +22,8 @@ _GOAL = 0.5
 """What a compaction aims at, as a share of what sets it off: it is rare, and the prompt's prefix holds meanwhile."""
 _ROOM = 0.25
 """The share of that which a summary may have."""
+_FULL = 0.9
+"""The share of the limit that a request for a summary may fill, reply included; its size is known roughly only."""
 
 
 class HistoryCompactor(ObjectInterpretation[Any, Any]):
@@ -41,15 +43,16 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
     of the tokens that set it off; what is too long for one request is summarised in several. If such a request fails,
     or gives no text, the error ends the call and the history stays: nothing is dropped without a summary.
 
-    The size of a request is what the model reported for the turn before, and `count_tokens` for what is new. Where the
-    model reports nothing, and in the first turn of a call, all of it is counted, without the tools. Counts may depend
-    on what is loaded in the process (see `count_tokens`), and so may the turn in which it acts.
+    The size of a request is what the model reported for the turn before, and a count of what is new. Where the model
+    reports nothing, and in the first turn of a call, all of it is counted, without the tools. Counts are those of
+    `count_tokens` where they are exact, and otherwise those of `estimate_tokens`, which are the same in any process.
 
     Put it inside `TenacityRetryer`, so that it acts between turns and not between the attempts of one.
 
     Args:
         limit: Tokens that the model can read, prompt and reply together; None for what `count_tokens` says. Where
-            that does not know the model, it never acts.
+            that does not know the model, it never acts. LiteLLM's models are known as soon as it is loaded, so say
+            the number where a run has to be repeatable.
         share: The share of the limit from which on it acts, above 0 and at most 1.
 
     Raises:
@@ -92,6 +95,8 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
         env: Mapping[str, Any],
         tools: Set[Tool] = frozenset(),
     ) -> AssistantResult[Any]:
+        if not messages:
+            return fwd()
         call = self._call(messages, env)
         sent = call.shown(messages)
         tokens, known = call.measure(sent)
@@ -119,7 +124,7 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
         key = (HistoryCompactor, id(self))
         call = env.memo.get(key) if isinstance(env, Scope) else None
         if call is None:
-            call = _Call(messages[_last_question(messages)] if messages else None)
+            call = _Call(messages[_last_question(messages)])
             if isinstance(env, Scope):
                 env.memo[key] = call
         return call
@@ -150,7 +155,7 @@ class _Call:
         question: The message that opened it.
     """
 
-    def __init__(self, question: Message | None) -> None:
+    def __init__(self, question: Message) -> None:
         self.question = question
         self._measured: tuple[_Place, int] | None = None  # the tokens up to a place
         self._asked: _Place | None = None  # the end of what this turn sends
@@ -174,9 +179,12 @@ class _Call:
         place, tokens = self._measured or (None, 0)
         if place is None or not place.is_in(messages):
             place, tokens = None, 0
-        count = count_tokens(messages[place.length :] if place else messages)
-        self._measured = _Place.at_end(messages), tokens + count.tokens
-        return tokens + count.tokens, count.limit
+        new = messages[place.length :] if place else messages
+        count = count_tokens(new)
+        # An estimate may be another in a process that has loaded a library; the rule is the same in all of them.
+        tokens += estimate_tokens(new) if count.estimated else count.tokens
+        self._measured = _Place.at_end(messages), tokens
+        return tokens, count.limit
 
     def take(self, messages: Sequence[Message], shorter: list[Message]) -> Sequence[Message]:
         """Have the history give way to a shorter one, or where that may not be, what is sent; returns what to send."""
@@ -192,7 +200,7 @@ class _Call:
 
     def begun(self, messages: Sequence[Message]) -> _Call:
         """Note what the turn sends."""
-        self._asked = _Place.at_end(messages) if messages else None
+        self._asked = _Place.at_end(messages)
         return self
 
     def note(self, messages: Sequence[Message], response: Any) -> None:
@@ -213,22 +221,23 @@ def _last_question(messages: Sequence[Message]) -> int:
     return place
 
 
-def _place_of(question: Message | None, messages: Sequence[Message]) -> int:
-    found = (i for i in range(len(messages) - 1, -1, -1) if messages[i] is question)
-    return next(found, None) or _last_question(messages)
+def _place_of(question: Message, messages: Sequence[Message]) -> int:
+    found = next((i for i in range(len(messages) - 1, -1, -1) if messages[i] is question), None)
+    return _last_question(messages) if found is None else found
 
 
-def _is_nested(messages: Sequence[Message], question: Message | None) -> bool:
+def _is_nested(messages: Sequence[Message], question: Message) -> bool:
     """Whether the call is made inside a tool call of the same agent: it is asked on a copy of that call's history."""
-    before = messages[_place_of(question, messages) - 1]
-    return before["role"] == "tool" and before["content"] == RUNNING
+    place = _place_of(question, messages)
+    before = messages[place - 1] if place else None
+    return before is not None and before["role"] == "tool" and before["content"] == RUNNING
 
 
 # --- what gives way ---------------------------------------------------------------------------------------------------
 
 
 def _compacted(
-    messages: Sequence[Message], question: Message | None, tokens: int, limit: int, share: float
+    messages: Sequence[Message], question: Message, tokens: int, limit: int, share: float
 ) -> list[Message] | None:
     """The conversation with a summary in the place of what is oldest; None where there is nothing to be gained.
 
@@ -258,7 +267,7 @@ def _compacted(
         [messages[index] for index in gone if index > place],
         question=messages[place],
         room=room,
-        budget=min(share * limit, limit - room) / a_guess,
+        budget=(_FULL * limit - room) / a_guess,
     )
     dropped = set(gone)
     kept = [message for index, message in enumerate(messages) if index not in dropped]

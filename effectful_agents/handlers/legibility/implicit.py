@@ -74,7 +74,7 @@ def _tool(function: types.FunctionType) -> Tool:
     tool = function.__dict__.get(_KEPT)
     if tool is None or tool.__implicit_target__ is not function:
         tool = Tool.define(function)
-        tool.__implicit_target__ = function
+        tool.__dict__["__implicit_target__"] = function
         function.__dict__[_KEPT] = tool
     return tool
 

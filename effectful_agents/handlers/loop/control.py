@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-import threading
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +48,7 @@ class CallControl(ObjectInterpretation[Any, Any]):
     def __init__(self) -> None:
         self._scope = StopScope(self)
         self._said: collections.deque[UserMessage] = collections.deque()
-        self._taking = threading.Lock()
+        self._taken: list[UserMessage] = []
 
     @property
     def cancelled(self) -> bool:
@@ -66,7 +66,7 @@ class CallControl(ObjectInterpretation[Any, Any]):
     def say(self, content: str | list[ContentPart]) -> None:
         """Add a user message to the conversation before the next turn.
 
-        Where the running call takes no further turn, it waits for the next call; `unsaid` has it until then.
+        Where the running call takes no further turn, or fails, it waits for the next call; `unsaid` has it until then.
         """
         self._said.append({"role": "user", "content": safe_text(content) if isinstance(content, str) else content})
 
@@ -81,16 +81,25 @@ class CallControl(ObjectInterpretation[Any, Any]):
             return fwd()
         with self._scope:
             self._scope.check()
-            return fwd()
+            try:
+                value = fwd()
+            except BaseException:
+                self._said.extendleft(reversed(self._taken))  # no history has it
+                raise
+            finally:
+                self._taken = []
+            return value
 
     @implements(steer)
     def steer(self) -> Sequence[UserMessage]:
         others = fwd()
         if _calls_inside(self._scope) != 1:  # what is said is for the call that the program made
             return others
-        with self._taking:
-            mine = list(self._said)
-            self._said.clear()
+        mine = []
+        with contextlib.suppress(IndexError):  # another thread may be adding to it
+            while True:
+                mine.append(self._said.popleft())
+        self._taken += mine
         return [*others, *mine]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from effectful_agents.errors import LimitExceeded, OptionError
@@ -16,11 +17,11 @@ class Deadline(ObjectInterpretation[Any, Any]):
     """Give each call that the program makes so much time, for all that happens in it: turns, tools, nested calls.
 
     When the time is over the call raises `LimitExceeded` at its next operation, or where it waits, and its history
-    stays as it was. Asynchronous tools are cancelled. Other tools run in a thread under it, with the context of the
-    call: one in the middle of its work is left to come to its own end, and its result is dropped.
+    stays as it was. Asynchronous tools are cancelled. A synchronous one in the middle of its work cannot be: it comes
+    to its own end, and then the call ends; one that may hang should have a `timeout` of its own.
 
     Args:
-        seconds: The time; more than 0.
+        seconds: The time; more than 0, and finite.
 
     Raises:
         LimitExceeded: From a call: its time is over. `limit` is `deadline`.
@@ -43,8 +44,8 @@ class Deadline(ObjectInterpretation[Any, Any]):
     """
 
     def __init__(self, seconds: float) -> None:
-        if not isinstance(seconds, int | float) or not seconds > 0:
-            raise OptionError(f"`seconds` is {seconds!r}; it is a time, more than 0.")
+        if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+            raise OptionError(f"`seconds` is {seconds!r}; it is a time, more than 0 and finite.")
         self.seconds = seconds
 
     @implements(call_agent)
@@ -57,8 +58,10 @@ class Deadline(ObjectInterpretation[Any, Any]):
         )
         with scope:
             try:
-                return fwd()
+                value = fwd()
             except Exception:
                 # A request that was given no longer than the time left says so in its own way.
                 scope.check()
                 raise
+            scope.finish()  # a task that a tool has left behind goes on
+            return value

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Self, cast, get_args, overload
 
 import greenlet
 
-from effectful_agents.errors import ConfigurationError
+from effectful_agents.errors import ConfigurationError, Signal
 from effectful_agents.handlers.loop.control import CallControl
 from effectful_agents.handlers.loop.partial import PartialAnswers
 from effectful_agents.handlers.loop.run import completed
 from effectful_agents.messages import ContentPart, StreamEvent
-from effectful_agents.operations.steps import Phase, StepEvent, current_ids, emit
+from effectful_agents.operations.steps import Phase, StepEvent, StepIds, current_ids, emit
 from effectful_agents.runtime import fwd, handler
-from effectful_agents.runtime.bridge import Awaited, Driven, Handed
+from effectful_agents.runtime.bridge import Awaited, Driven, Handed, current_task
+from effectful_agents.types import Skill
 
 __all__ = ["FollowedCall", "steps", "stream"]
 
@@ -30,9 +32,9 @@ _ANOTHER_THREAD = (
 class FollowedCall[E, T]:
     """A call that goes on whenever the next of its events is asked for. `steps` and `stream` make it.
 
-    It is an iterator, for `for` and for `async for` alike, and a context manager. Leaving the loop before its end, or
-    `close`, ends the call: what it was about to do does not happen, and its history stays as it was. What the call
-    raises comes out of the iteration.
+    It is an iterator, for `for` and for `async for` alike, and a context manager. Leaving the block of `with`, `close`,
+    or dropping it before its end, ends the call: what it was about to do does not happen, and its history stays as it
+    was. What the call raises comes out of the iteration.
 
     With `for`, the call belongs to the thread that began it; there is no thread behind it. What happens inside an
     asynchronous tool, or in tools that run at the same time, cannot stop the call: these events come when the tools
@@ -45,12 +47,12 @@ class FollowedCall[E, T]:
     control: CallControl
 
     def __init__(self, function: Callable[[], T], wanted: Callable[[Any], bool]) -> None:
+        self._call: Driven | None = None
         self.control = CallControl()
         self._events = _Events[E](wanted)
         self._function = _under(function, self._events, self.control)
         self._context = contextvars.copy_context()
-        self._call: Driven | None = None
-        self._going_on = False
+        self._going_on = self._ended = False
         self._thread = 0
         self._values: list[T] = []
 
@@ -80,28 +82,26 @@ class FollowedCall[E, T]:
     def throw(self, error: BaseException | None = None) -> E:
         """Go on with an exception, which is raised at the place where the call stopped."""
         call = self._begun(Driven)
-        if call.dead:
+        if self._ended:
             raise StopIteration
-        self._going_on = True
-        try:
+        with self._on_its_way():
             result = call.go_on(error=error)
-        finally:
-            self._going_on = False
         if not call.dead:
             return result.value
         self._values.append(result)
         raise StopIteration(result)
 
     def close(self) -> None:
-        """End the call, if it has not ended."""
-        if self._call is None:
-            self._call = Driven(lambda: None, self._context)
-            self._call.go_on()
-        elif not self._call.dead:
-            if threading.get_ident() != self._thread:
-                raise ConfigurationError(_ANOTHER_THREAD)
+        """End the call, if it has not ended.
+
+        Raises:
+            ConfigurationError: It is on its way to its next event, or belongs to another thread.
+        """
+        if self._call is not None and not self._ended:
+            self._check_place()
             self._events.closed = True
             self._call.end()
+        self._ended = True
 
     def __enter__(self) -> Self:
         return self
@@ -109,10 +109,16 @@ class FollowedCall[E, T]:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        # Left in the middle. From another thread it cannot be ended; greenlet does, when that thread next switches.
-        if self._call is not None and threading.get_ident() == self._thread:
+    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
+        # Left in the middle. From another thread it cannot be ended; greenlet does, when that thread next switches. At
+        # the end of the program nothing can be, as modules are empty by then.
+        if self._call is None or self._going_on or is_finalizing():
+            return
+        if threading.get_ident() == self._thread:
             self.close()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("a call that is followed cannot be copied or pickled: it runs")
 
     # --- in an event loop ---------------------------------------------------------------------------------------------
 
@@ -121,24 +127,26 @@ class FollowedCall[E, T]:
 
     async def __anext__(self) -> E:
         call = self._begun(Awaited)
-        if call.dead:
+        if self._ended:
             raise StopAsyncIteration
-        self._going_on = True
-        try:
+        with self._on_its_way():
             result = await call.turns()
-        finally:
-            self._going_on = False
         if not call.dead:
             return result.value
         self._values.append(result)
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """End the call, if it has not ended; what cleans up may await something meanwhile."""
+        """End the call, if it has not ended; what cleans up may await something meanwhile.
+
+        Raises:
+            ConfigurationError: As `close`.
+        """
         call = self._call
-        if isinstance(call, Awaited) and not call.dead:
+        if isinstance(call, Awaited) and not self._ended:
+            self._check_place()
             self._events.closed = True
-            with contextlib.suppress(GeneratorExit):
+            with self._on_its_way(), contextlib.suppress(GeneratorExit):
                 await call.turns(ending=True)
         self.close()
 
@@ -148,19 +156,33 @@ class FollowedCall[E, T]:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
+    @contextlib.contextmanager
+    def _on_its_way(self) -> Generator[None]:
+        self._going_on = True
+        try:
+            yield
+        finally:
+            self._going_on = False
+            self._ended = self._call is None or self._call.dead
+
     def _begun[D: Driven](self, kind: type[D]) -> D:
         if self._call is None:
             self._thread = threading.get_ident()
             self._call = self._events.call = kind(self._function, self._context)
-        elif self._call.dead:
-            pass
-        elif threading.get_ident() != self._thread:
-            raise ConfigurationError(_ANOTHER_THREAD)
-        elif self._going_on:
-            raise ConfigurationError("the next event of a call was asked for while the call was on its way to it.")
-        elif type(self._call) is not kind:
-            raise ConfigurationError("a call that was begun with `for` goes on with `for`; so with `async for`.")
+        elif not self._ended:
+            self._check_place()
+            if type(self._call) is not kind:
+                raise ConfigurationError("a call that was begun with `for` goes on with `for`; so with `async for`.")
         return cast(D, self._call)
+
+    def _check_place(self) -> None:
+        if threading.get_ident() != self._thread:
+            raise ConfigurationError(_ANOTHER_THREAD)
+        if self._going_on:
+            raise ConfigurationError(
+                "a call is on its way to its next event, and cannot be gone on with or closed meanwhile. To end it "
+                "from outside use `control.cancel()`."
+            )
 
 
 class _Events[E]:
@@ -207,15 +229,21 @@ class _Events[E]:
         here: greenlet.greenlet | None = greenlet.getcurrent()
         while here is not None and not (isinstance(here, Driven) and here.waits):
             if here is self.call:
-                return True
+                return self.call.task is current_task()
             here = here.parent
         return False
 
 
 def _under[T](function: Callable[[], T], events: _Events[Any], control: CallControl) -> Callable[[], T]:
     def call() -> T:
-        with handler({emit: events.take}), handler(control):
-            value = function()
+        try:
+            with handler({emit: events.take}), handler(control):
+                value = function()
+        except (StopIteration, StopAsyncIteration) as error:
+            raise RuntimeError(f"a call that is followed raised {type(error).__name__}") from error
+        except (Exception, Signal):
+            events.hand_out()  # what was kept happened before
+            raise
         events.hand_out()
         return value
 
@@ -244,7 +272,7 @@ def steps(skill: Callable[..., Any], /, *args: Any, **kwargs: Any) -> FollowedCa
     not called, and the history of the call's agent stays as it was.
 
     Args:
-        skill: The skill, or any function that calls skills.
+        skill: The skill, or any function that calls skills; each of its calls then has a place of its own.
         args: Its arguments.
         kwargs: Its arguments by keyword.
 
@@ -275,7 +303,7 @@ def steps(skill: Callable[..., Any], /, *args: Any, **kwargs: Any) -> FollowedCa
     >>> run.value
     'Done.'
     """
-    return FollowedCall(lambda: completed(skill, args, kwargs), lambda event: isinstance(event, StepEvent))
+    return FollowedCall(_call_of(skill, args, kwargs), lambda event: isinstance(event, StepEvent))
 
 
 @overload
@@ -317,15 +345,28 @@ def stream(
     'Good morning, Ann.'
     """
     outer = current_ids()
-    depth = 0 if outer is None else outer.depth + 1
+    depth = 0 if outer is None else outer.depth + (outer.skill is not None)
     kinds = get_args(StreamEvent.__value__)
+
+    call = _call_of(skill, args, kwargs)
 
     def wanted(event: Any) -> bool:
         ids = current_ids()
         return isinstance(event, kinds) and ids is not None and ids.depth == depth
 
+    def partially() -> Any:
+        with handler(PartialAnswers()):
+            return call()
+
+    return FollowedCall(partially if partial else call, wanted)
+
+
+def _call_of(skill: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any]:
     def call() -> Any:
-        with handler(PartialAnswers() if partial else {}):
+        if isinstance(skill, Skill) or current_ids() is not None:
+            return completed(skill, args, kwargs)
+        # A program that may call several skills: each has its place in it.
+        with StepIds():
             return completed(skill, args, kwargs)
 
-    return FollowedCall(call, wanted)
+    return call

@@ -34,7 +34,7 @@ def ask(request: Request) -> Response:
     step_id = ids.next("model")
     if emit not in interpretation():
         return completion(**request)
-    step = ModelStep(step_id=step_id, phase=Phase.ATTEMPTED, skill=ids.skill, request=request)
+    step = ModelStep(step_id=step_id, phase=Phase.ATTEMPTED, skill=ids.skill, depth=ids.depth, request=request)
     emit(step)
     try:
         response = _streamed(request, ids)
@@ -92,7 +92,11 @@ class ToldCall:
         self._announced = True
         if self._ids.skill is not None and emit in interpretation():
             self._step = self._kind(
-                step_id=self._id, phase=Phase.ATTEMPTED, skill=self._ids.skill, tool_call=self._call
+                step_id=self._id,
+                phase=Phase.ATTEMPTED,
+                skill=self._ids.skill,
+                depth=self._ids.depth,
+                tool_call=self._call,
             )
             emit(self._step)
 
@@ -114,8 +118,8 @@ class ToldCall:
 
 
 def tell_end(ids: StepIds, value: Any) -> None:
-    """Tell that the call which the program made is about to return a value."""
-    if ids.prefix == "" and ids.skill is not None and emit in interpretation():
+    """Tell that a call which the program made is about to return a value."""
+    if ids.depth == 0 and ids.skill is not None and emit in interpretation():
         emit(FinalStep(step_id=ids.next("final"), phase=Phase.COMPLETED, skill=ids.skill, value=value))
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from effectful_agents.errors import Cancelled
 from effectful_agents.operations.loop import DecodedToolCall
-from effectful_agents.runtime import InThread, check_stopped, time_left, wait
-from effectful_agents.types import Tool
+from effectful_agents.runtime import InThread, StopScope, check_stopped, wait
+from effectful_agents.types import Skill, Tool
 
 __all__ = ["tool_value"]
 
@@ -20,9 +21,9 @@ _log = logging.getLogger(__name__)
 def tool_value(tool_call: DecodedToolCall[Any]) -> Any:
     """Call the tool and return its value; one that is asynchronous is awaited.
 
-    A tool that is asynchronous is cancelled when its `timeout` is over, or the time of a `Deadline`. One that is not
-    cannot be stopped: where there is such a limit it runs in a thread, with the context of the call, and when its time
-    is over it goes on without anybody waiting, until it performs an operation.
+    When the `timeout` of the tool is over, one that is asynchronous is cancelled, and a skill ends at its next
+    operation. Any other tool with a `timeout` cannot be stopped: it runs in a thread, with the context of the call, and
+    when its time is over it goes on without anybody waiting, until it performs an operation.
 
     Raises:
         TimeoutError: The tool took longer than its `timeout`.
@@ -34,11 +35,12 @@ def tool_value(tool_call: DecodedToolCall[Any]) -> Any:
         return tool(*arguments.args, **arguments.kwargs)
 
     try:
-        # A handler of the tool may be asynchronous where the tool is not, and the reverse.
-        limited = tool.timeout is not None or time_left() is not None
-        value = _called_in_thread(tool, call) if limited and not tool.is_async else call()
-        if inspect.isawaitable(value):
-            value = wait(value if tool.timeout is None else _awaited_within(tool.timeout, value))
+        in_thread = tool.timeout is not None and not (tool.is_async or isinstance(tool, Skill))
+        with _limited(tool.timeout):
+            value = _called_in_thread(tool, call) if in_thread else call()
+            # A handler of the tool may be asynchronous where the tool is not, and the reverse.
+            if inspect.isawaitable(value):
+                value = wait(value)
     except _Late:
         raise TimeoutError(f"`{tool_call.name}` took longer than {tool.timeout:g} s") from None
     try:
@@ -49,28 +51,29 @@ def tool_value(tool_call: DecodedToolCall[Any]) -> Any:
     return value
 
 
-class _Late(Exception):
-    """The time is over. A `TimeoutError` may be the tool's own."""
+class _Late(TimeoutError):
+    """The time of the tool is over. A `TimeoutError` may be its own."""
 
 
-async def _awaited_within(seconds: float, awaitable: Awaitable[Any]) -> Any:
-    import anyio  # noqa: PLC0415 - loads asyncio
-
-    with anyio.move_on_after(seconds):
-        return await awaitable
-    raise _Late
+@contextlib.contextmanager
+def _limited(seconds: float | None) -> Generator[None]:
+    if seconds is None:
+        yield
+        return
+    with StopScope(seconds=seconds, too_late=_Late) as scope:
+        yield
+        scope.check()
+        scope.finish()  # what the tool has left running is none of its work any more
 
 
 def _called_in_thread(tool: Tool, call: Callable[[], Any]) -> Any:
     running = InThread(call, f"effectful-agents-{tool.__name__}")
     ended = False
     try:
-        ended = running.wait(tool.timeout)
+        ended = running.wait()
     finally:
         if not ended:
             running.abandon(lambda: Cancelled(f"nobody waits for `{tool.__name__}` any more"), lambda: _drop(tool))
-    if not ended:
-        raise _Late
     return running.result()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import queue
+import collections
+import functools
+import threading
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
@@ -11,7 +13,7 @@ from effectful_agents.handlers.loop.telling import ToldCall
 from effectful_agents.messages import AssistantMessage, ToolCallID, ToolMessage
 from effectful_agents.operations.history import append_message
 from effectful_agents.operations.loop import DecodedToolCall
-from effectful_agents.runtime import InThread, SignalScope, StopScope, bridged, can_wait, wait
+from effectful_agents.runtime import InThread, SignalScope, StopScope, bridged, can_wait, pause, together, wait
 
 __all__ = ["carry_out"]
 
@@ -147,16 +149,16 @@ async def _run_in_tasks(branches: Collection[_Branch], at_once: int) -> None:
                 await _attempted(branch)
             except (KeyboardInterrupt, SystemExit) as error:  # raised in a task, these would end the event loop itself
                 ended_by.append(error)
-                tasks.cancel_scope.cancel()
+                raise _Ended from error
 
     try:
-        async with anyio.create_task_group() as tasks:
-            for branch in branches:
-                tasks.start_soon(run, branch)
+        await together([functools.partial(run, branch) for branch in branches])
     except BaseExceptionGroup as group:  # what is no error of a tool ends all of them
-        raise _first(group) from group
-    if ended_by:
-        raise ended_by[0]
+        raise (ended_by or [_first(group)])[0] from group
+
+
+class _Ended(Exception):
+    """One of the tools ends the program."""
 
 
 async def _attempted(branch: _Branch) -> None:
@@ -177,19 +179,34 @@ def _first(group: BaseExceptionGroup) -> BaseException:
 
 
 def _run_in_threads(branches: Collection[_Branch], at_once: int) -> None:
-    waiting: queue.SimpleQueue[_Branch] = queue.SimpleQueue()
-    for branch in branches:
-        waiting.put(branch)
+    waiting = collections.deque(branches)
+    ended = threading.Event()
+    ended_by: list[BaseException] = []
+    left = len(branches)
+    counting = threading.Lock()
 
     def work() -> None:
-        while True:
+        nonlocal left
+        while not ended.is_set():
             try:
-                branch = waiting.get_nowait()
-            except queue.Empty:
+                branch = waiting.popleft()
+            except IndexError:
                 return
-            branch.attempt()
+            try:
+                branch.attempt()
+            except BaseException as error:  # that ends the others too
+                ended_by.append(error)
+                ended.set()
+            with counting:
+                left -= 1
+                if not left:
+                    ended.set()
 
-    threads = [InThread(work, _THREAD) for _ in range(min(at_once, len(branches)))]
-    for thread in threads:
-        thread.wait()
-        thread.result()
+    for _ in range(min(at_once, len(branches))):
+        InThread(work, _THREAD)
+    try:
+        pause(until=ended)
+    finally:
+        ended.set()  # however it ended, no other call is begun
+    if ended_by:
+        raise ended_by[0]

@@ -10,15 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness, run
-from effectful_agents.errors import Cancelled, NetworkError, OptionError, ProviderError, RefusalError
-from effectful_agents.errors import ResultDecodingError as Undecodable
+from effectful_agents import Agent, CallControl, NotHandled, Skill, Tool, fwd, handler, harness, run, stream
+from effectful_agents.errors import (
+    Cancelled,
+    NetworkError,
+    OptionError,
+    ProviderError,
+    RefusalError,
+    ResultDecodingError,
+)
+from effectful_agents.handlers.durability import transaction
 from effectful_agents.handlers.legibility import HistoryCompactor
 from effectful_agents.handlers.legibility.summary import is_summary
-from effectful_agents.messages import Usage
+from effectful_agents.messages import TextDelta, Usage
 from effectful_agents.operations.counting import TokenCount, count_tokens
-from effectful_agents.operations.loop import completion
+from effectful_agents.operations.loop import call_assistant, completion
 from effectful_agents.operations.steps import emit
+from effectful_agents.runtime import Layers
 from effectful_agents.testing import ScriptedModel, batch, calls, says
 from tests.messages.validity import faults
 
@@ -67,13 +75,15 @@ class Model(ScriptedModel):
         return says(reply, usage=UNKNOWN) if isinstance(reply, str) else reply
 
 
+def _call(name: str) -> Any:
+    return {"id": name, "type": "function", "function": {"name": "lookup", "arguments": "{}"}}
+
+
 def silent(reply: Any) -> Any:
     return {**reply, "usage": {}}
 
 
 def stack(model: Any, *more: Any, **options: Any) -> Any:
-    from effectful_agents.runtime import Layers
-
     return handler(Layers(harness(system_prompt="brief"), model, HistoryCompactor(**options), *more))
 
 
@@ -163,6 +173,51 @@ def test_the_limit_of_the_model_is_asked_for():
     assert model.summaries
 
 
+def test_an_estimate_of_a_library_that_happens_to_be_loaded_changes_nothing():
+    histories = []
+    for loaded in (False, True):
+        bot, model = Bot(), Model(*(WORDS * 20 for _ in range(6)))
+
+        def estimate(content: Any, model: Any = None, *, times: int = 3 if loaded else 1) -> TokenCount:
+            count: TokenCount = fwd()
+            return TokenCount(count.tokens * times, estimated=True)
+
+        with handler({count_tokens: estimate}), stack(model, limit=1000):
+            for question in "abcdef":
+                bot.ask(question)
+        histories.append(json.dumps(bot.__history__))
+    assert "summary" in histories[0]
+    assert histories[0] == histories[1]
+
+
+def test_a_conversation_without_a_system_message_is_compacted_too():
+    messages: list[Any] = [
+        {"role": "user", "content": "What?"},
+        *(
+            one
+            for n in range(4)
+            for one in (
+                {"role": "assistant", "content": None, "tool_calls": [_call(f"c{n}")]},
+                {"role": "tool", "tool_call_id": f"c{n}", "content": WORDS * 20},
+            )
+        ),
+    ]
+    sent: list[Any] = []
+
+    def note(messages: Any, *_: Any) -> Any:
+        sent.append(list(messages))
+        return {"role": "assistant", "content": ""}, [], ""
+
+    with handler({call_assistant: note}), handler(ScriptedModel("Short.")), transaction():
+        with handler(HistoryCompactor(limit=1000)):
+            call_assistant(messages, str, {}, frozenset())
+            call_assistant([], str, {}, frozenset())
+    assert roles(sent[0]) == ["summary", "user", "assistant", "tool"]
+    assert sent[0][-1] is messages[-1]
+    assert sent[1] == []
+    assert len(messages) == 9
+
+
 def test_without_a_limit_it_never_acts():
     bot, model = Bot(), Model(*(WORDS * 500 for _ in range(6)))
     with stack(model):
@@ -220,15 +275,15 @@ def test_a_long_conversation_is_summarised_in_several_requests():
     ("reply", "error"),
     [
         (NetworkError("down"), NetworkError),
-        (says(""), Undecodable),
-        (says("  \n"), Undecodable),
+        (says(""), ResultDecodingError),
+        (says("  \n"), ResultDecodingError),
         ({"choices": [{"index": 0, "message": {"role": "assistant", "content": "no", "refusal": "no"}}]}, RefusalError),
         (
             {"choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": "content_filter"}]},
             RefusalError,
         ),
         ({"choices": []}, ProviderError),
-        (calls("lookup", key="k"), Undecodable),
+        (calls("lookup", key="k"), ResultDecodingError),
         (Cancelled(), Cancelled),
         (KeyboardInterrupt(), KeyboardInterrupt),
     ],
@@ -279,8 +334,6 @@ def test_a_history_that_is_handed_in_is_not_changed():
 
 
 def test_what_the_program_said_meanwhile_stays():
-    from effectful_agents import CallControl
-
     control = CallControl()
 
     def say(**_: Any) -> Any:
@@ -341,7 +394,7 @@ def test_a_call_of_the_same_agent_inside_its_tool():
     def only_inside(content: Any, model: Any = None) -> TokenCount:
         nested = any("Think about it" in str(message["content"]) for message in content)
         seen.append(len(content))
-        return TokenCount(10_000 if nested else 1, estimated=True)
+        return TokenCount(10_000 if nested else 1, estimated=False)
 
     with handler({count_tokens: only_inside}), stack(model, limit=1000):
         for question in "abcd":
@@ -430,9 +483,6 @@ def test_two_compactors_do_not_get_in_each_others_way():
 
 
 def test_whoever_listens_does_not_take_the_summary_for_the_answer():
-    from effectful_agents import stream
-    from effectful_agents.messages import TextDelta
-
     bot, model = Bot(), Model(*(WORDS * 40 for _ in range(2)), "The answer.", summary="The summary.")
     heard: list[Any] = []
     with stack(model, limit=1000):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import threading
 from typing import Any
 
@@ -466,3 +467,30 @@ def test_the_control_is_carried_into_threads():
     thread.start()
     thread.join()
     assert errors == [Cancelled]
+
+
+def test_what_was_said_to_a_call_that_failed_is_not_lost():
+    control.say("hello")
+    with handler(harness()), handler(ScriptedModel(ValueError("broken"), "fine")) as model, handler(control):
+        with pytest.raises(ValueError, match="broken"):
+            ask("?")
+        assert [message["content"] for message in control.unsaid] == ["hello"]
+        ask("?")
+    assert model.requests[1]["messages"][-1]["content"] == "hello"
+    assert control.unsaid == ()
+
+
+def test_cancelling_from_a_handler_of_a_signal_while_calls_begin_to_wait():
+    async def main() -> set[Any]:
+        loop = asyncio.get_running_loop()
+        before = signal.signal(signal.SIGALRM, lambda *_: control.cancel("terminated"))
+        try:
+            with handler(harness()), handler(ScriptedModel(*[calls("forever")] * 200)), handler(control):
+                work = [loop.create_task(acall(ask, "?")) for _ in range(200)]
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            return {type(result) for result in await asyncio.gather(*work, return_exceptions=True)}
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    assert asyncio.run(main()) == {Cancelled}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +18,8 @@ import pytest
 import trio
 from effectful.ops.types import Operation
 
-from effectful_agents import Agent, CallControl, NotHandled, Skill, Tool, acall, fwd, handler, harness, steps
-from effectful_agents.errors import Cancelled, ProviderError, Suspended
+from effectful_agents import Agent, CallControl, Deadline, NotHandled, Skill, Tool, acall, fwd, handler, harness, steps
+from effectful_agents.errors import Cancelled, LimitExceeded, ProviderError, Suspended
 from effectful_agents.operations.loop import call_agent, completion
 from effectful_agents.runtime import Layers, wait
 from effectful_agents.runtime.bridge import Driven
@@ -421,3 +422,177 @@ def test_interrupting_a_nested_call_of_the_same_agent_leaves_nothing_behind():
             with pytest.raises(Cancelled):
                 two.outer()
         assert two.__history__ == []
+
+
+ENDINGS = ["task", "timeout", "deadline", "control", "tool"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("together", [False, True])
+def test_what_an_asynchronous_tool_cleans_up_may_take_its_time_on_asyncio(ending, together):
+    cleaned: list[str] = []
+    control = CallControl()
+
+    async def work(name: str) -> str:
+        """Work for ever."""
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            cleaned.append(name)
+        return name
+
+    tool = Tool.define(work, timeout=0.01 if ending == "tool" else None)
+
+    @Skill.define
+    def go_on() -> str:
+        """Go on."""
+        raise NotHandled
+
+    assert tool
+    first = batch(calls("work", name="a"), calls("work", name="b")) if together else calls("work", name="a")
+
+    async def main() -> None:
+        limit = {"deadline": Deadline(0.2), "control": control}.get(ending, {})
+        with handler(harness()), handler(ScriptedModel(first, "done")), handler(limit):
+            call = acall(go_on)
+        if ending == "timeout":
+            async with asyncio.timeout(0.01):
+                await call
+        task = asyncio.ensure_future(call) if ending != "timeout" else None
+        if ending in ("task", "control"):
+            asyncio.get_running_loop().call_later(0.01, task.cancel if ending == "task" else control.cancel)
+        await task
+
+    expected = {
+        "task": asyncio.CancelledError,
+        "timeout": TimeoutError,
+        "deadline": LimitExceeded,
+        "control": Cancelled,
+    }
+    if ending == "tool":
+        asyncio.run(main())
+    else:
+        with pytest.raises(expected[ending]):
+            asyncio.run(main())
+    assert sorted(cleaned) == (["a", "b"] if together else ["a"])
+
+
+@pytest.mark.parametrize("way", ["task", "timeout"])
+def test_a_cancellation_that_a_tool_ate_is_raised_at_the_next_operation(way):
+    later: list[str] = []
+
+    @Tool.define
+    async def deaf() -> str:
+        """Eat everything."""
+        try:
+            await asyncio.sleep(3600)
+        except BaseException:
+            later.append("eaten")
+        return "fine"
+
+    @Tool.define
+    def next_one() -> str:
+        """Do something."""
+        later.append("happened")
+        return "done"
+
+    @Skill.define
+    def go_on() -> str:
+        """Go on."""
+        raise NotHandled
+
+    async def main() -> None:
+        with handler(harness()), handler(ScriptedModel(batch(calls("deaf"), calls("next_one")), "done")):
+            call = acall(go_on)
+        if way == "timeout":
+            async with asyncio.timeout(0.01):
+                await call
+        else:
+            task = asyncio.ensure_future(call)
+            asyncio.get_running_loop().call_later(0.01, task.cancel)
+            await task
+
+    with pytest.raises(TimeoutError if way == "timeout" else asyncio.CancelledError):
+        asyncio.run(main())
+    assert later == ["eaten"]
+
+
+def test_a_timeout_inside_a_tool_is_the_tool_s_own_affair():
+    @Tool.define
+    async def patient() -> str:
+        """Try, and give up."""
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.sleep(3600)
+        except TimeoutError:
+            return inner("and now?")
+        return ""
+
+    @Skill.define
+    def go_on() -> str:
+        """Go on."""
+        raise NotHandled
+
+    async def main() -> str:
+        with handler(harness()), handler(ScriptedModel(calls("patient"), "fine", "done")):
+            return await acall(go_on)
+
+    assert asyncio.run(main()) == "done"
+
+
+@pytest.mark.parametrize("way", ["asyncio", "trio"])
+def test_ctrl_c_while_a_plain_tool_works_ends_the_call_at_its_next_operation(way):
+    happened: list[str] = []
+
+    @Tool.define
+    def interrupted() -> str:
+        """Press Ctrl-C."""
+        signal.raise_signal(signal.SIGINT)
+        return "interrupted"
+
+    @Tool.define
+    def next_one() -> str:
+        """Do something."""
+        happened.append("next")
+        return "done"
+
+    @Skill.define
+    def go_on() -> str:
+        """Go on."""
+        raise NotHandled
+
+    with handler(harness()), handler(ScriptedModel(batch(calls("interrupted"), calls("next_one")), "done")):
+        with pytest.raises(KeyboardInterrupt):
+            WAYS_WITHOUT[way](go_on)
+    assert happened == []
+
+
+WAYS_WITHOUT: dict[str, Callable[[Any], Any]] = {
+    "asyncio": lambda skill: asyncio.run(acall(skill)),
+    "trio": lambda skill: trio.run(lambda: acall(skill)),
+}
+
+
+def test_one_tool_that_ends_the_program_keeps_those_in_the_queue_from_being_begun():
+    begun_tools: list[int] = []
+
+    @Tool.define(concurrent=True)
+    def leave(number: int) -> str:
+        """Leave, if it is the first."""
+        begun_tools.append(number)
+        if number == 0:
+            raise SystemExit(3)
+        threading.Event().wait(0.05)
+        return "stayed"
+
+    @Skill.define
+    def go_on() -> str:
+        """Go on."""
+        raise NotHandled
+
+    reply = batch(*(calls("leave", number=number) for number in range(40)))
+    with handler(harness()), handler(ScriptedModel(reply)), pytest.raises(SystemExit):
+        go_on()
+    assert len(begun_tools) < 40
