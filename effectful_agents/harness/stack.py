@@ -12,8 +12,12 @@ import tenacity
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
-from effectful_agents.handlers.legibility import FrameworkDocumenter, LexicalToolExtractor
-from effectful_agents.handlers.legibility.implicit import ImplicitToolExtractor
+from effectful_agents.handlers.legibility import (
+    FrameworkDocumenter,
+    ImplicitToolExtractor,
+    LexicalToolExtractor,
+    ToolOutputCap,
+)
 from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
@@ -82,9 +86,11 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # Outside of the retrying: a wrong argument stays wrong.
     if settings.check_contracts:
         yield PydanticSkillArgValidator()
-    # Innermost: it catches what anything further out could not make sense of.
+    # Near the inner end: it catches what anything further out could not make sense of.
     if settings.num_retries:
         yield TenacityRetryer(stop=tenacity.stop_after_attempt(settings.num_retries))
+    # Inside of the retrying, which writes the messages about tools that raised: they may be long too.
+    yield ToolOutputCap()
 
 
 def _renderer() -> Interpretation:

@@ -20,6 +20,7 @@ STACK = [
     "SystemPromptDumper",
     "PydanticSkillArgValidator",
     "TenacityRetryer",
+    "ToolOutputCap",
 ]
 
 

@@ -17,6 +17,7 @@ FULL = [
     "HistoryBuilder",
     "PydanticSkillArgValidator",
     "TenacityRetryer",
+    "ToolOutputCap",
 ]
 BRIEF = [name for name in FULL if name != "FrameworkDocumenter"]
 DUMPING = [*FULL[:6], "SystemPromptDumper", *FULL[6:]]
@@ -40,6 +41,7 @@ def without(name: str) -> list[str]:
         ({"render": True}, RENDERING),
         ({"check_contracts": False}, without("PydanticSkillArgValidator")),
         ({"tool_collection": "none"}, without("LexicalToolExtractor")),
+        ({"tool_collection": "auto"}, ["AgentLoop", "ImplicitToolExtractor", *FULL[2:]]),
         (
             {
                 "model": "local/smollm2",
@@ -51,7 +53,7 @@ def without(name: str) -> list[str]:
             },
             [
                 *("AgentLoop", "LiteLLMConfigurer", "LocalModel", "HistoryBuilder"),
-                *("RichTerminalRenderer", "SystemPromptDumper"),
+                *("RichTerminalRenderer", "SystemPromptDumper", "ToolOutputCap"),
             ],
         ),
     ],
