@@ -231,7 +231,7 @@ def current_ids() -> StepIds | None:
     return _ids.get()
 
 
-def ids_of_call(skill: Skill[..., Any]) -> StepIds:
+def ids_of_call(skill: Skill[..., Any] | None) -> StepIds:
     """The identifiers for a call that begins now: nested in what runs here, or else the first of all."""
     outer = _ids.get()
     if outer is None:

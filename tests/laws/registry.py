@@ -182,7 +182,10 @@ ORDERED: tuple[Ordered, ...] = (
     ),
 )
 
-WITH_SECTIONS = (FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor, PydanticSkillArgValidator, TenacityRetryer)
+WITH_SECTIONS = (
+    *(FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
+    *(PydanticSkillArgValidator, TenacityRetryer),
+)
 
 EXCLUSIVE: Mapping[type, str] = {
     HistoryBuilder: "each of the two records every message of a call",

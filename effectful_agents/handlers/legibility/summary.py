@@ -12,7 +12,7 @@ from effectful_agents.messages import Message, UserMessage
 from effectful_agents.messages.text import safe_text
 from effectful_agents.operations.counting import estimate_tokens
 from effectful_agents.operations.loop import completion
-from effectful_agents.operations.steps import current_ids
+from effectful_agents.operations.steps import current_ids, ids_of_call
 
 __all__ = ["is_summary", "summary_message"]
 
@@ -115,7 +115,7 @@ def _text(content: Any) -> str:
 def _ask(task: str, conversation: str, room: int) -> str:
     ids = current_ids()
     # Its pieces are not those of the turn that is about to begin: whoever listens takes them for a nested call's.
-    with contextlib.nullcontext() if ids is None else ids.below(ids.next("call")):
+    with contextlib.nullcontext() if ids is None else ids_of_call(ids.skill):
         response = completion(
             messages=[{"role": "system", "content": task}, {"role": "user", "content": conversation}],
             max_tokens=room,

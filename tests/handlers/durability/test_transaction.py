@@ -13,7 +13,7 @@ from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
 from effectful_agents.errors import HistoryError, MissingHandlerError, Suspended
 from effectful_agents.handlers.durability import compact_, transaction
 from effectful_agents.operations.history import CompactionScope, agents_called, append_message, get_history
-from effectful_agents.runtime import propagate, interpretation
+from effectful_agents.runtime import interpretation, propagate
 from effectful_agents.testing import ScriptedModel, calls
 from tests.messages.validity import faults
 
@@ -330,7 +330,8 @@ def test_first_calls_of_an_agent_in_two_threads_write_one_system_message():
     answers: list[str] = []
     with handler(harness()), handler(ScriptedModel(*[reply] * 4)):
         threads = [
-            threading.Thread(target=propagate(lambda text=text: answers.append(bot.ask(text)))) for text in ("one", "two")
+            threading.Thread(target=propagate(lambda text=text: answers.append(bot.ask(text))))
+            for text in ("one", "two")
         ]
         for thread in threads:
             thread.start()
