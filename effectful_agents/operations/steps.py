@@ -157,6 +157,7 @@ def emit(event: StreamEvent | StepEvent) -> None:
 
 # --- identifiers ------------------------------------------------------------------------------------------------------
 
+
 def make_step_id(seq: int, kind: str) -> str:
     """The identifier of a step, made of its position and never of a clock, so that a replay makes the same again.
 
