@@ -3,7 +3,8 @@
 The loop is written once, as ordinary functions. To run it in an event loop, `bridged` puts a call into a greenlet. When
 something inside has to be awaited, `wait` steps that awaitable right there, inside the greenlet, and hands only what it
 yields out to the event loop: so it sees the call's handlers and context variables, and the event loop sees one
-coroutine of the task that awaits `bridged`. Nothing here knows which event loop that is.
+coroutine of the task that awaits `bridged`. Which event loop that is matters only where tasks are begun, or a
+cancellation is looked for.
 """
 
 from __future__ import annotations
@@ -12,20 +13,15 @@ import contextlib
 import contextvars
 import inspect
 import math
-import os
 import sys
-import threading
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
-from typing import TYPE_CHECKING, Any, cast, override
+from typing import Any, cast, override
 
 import greenlet
 
-from effectful_agents.errors import ConfigurationError
+from effectful_agents.runtime.helper_loop import in_event_loop, wait_elsewhere
 from effectful_agents.runtime.stopping import StopScope, check_stopped, stoppable_scopes, until_stopped
-
-if TYPE_CHECKING:
-    import asyncio
 
 __all__ = ["Awaited", "Driven", "Handed", "bridged", "can_wait", "current_task", "named", "together", "wait"]
 
@@ -280,13 +276,13 @@ def wait[T](awaitable: Awaitable[T]) -> T:
     call = _enclosing()
     _check_before(awaitable)
     inner = _not_begun(awaitable)
-    if inner is not None and (call is not None or not _in_event_loop()):
+    if inner is not None and (call is not None or not in_event_loop()):
         # A call of ours that has not begun: it is as good as a part of this one. In the helper loop it would block
         # everybody else's.
         cast("Coroutine[Any, Any, T]", awaitable).close()
         return cast(contextvars.Context, inner.gr_context).run(inner.run)
     if call is None:
-        return _wait_elsewhere(awaitable)
+        return wait_elsewhere(awaitable)
     if stoppable := stoppable_scopes():
         awaitable = until_stopped(awaitable, stoppable)
     here = greenlet.getcurrent()
@@ -345,92 +341,3 @@ def current_task() -> Any:
     if asyncio is None or asyncio._get_running_loop() is None:
         return None
     return asyncio.current_task()
-
-
-# --- without an event loop --------------------------------------------------------------------------------------------
-
-
-def _wait_elsewhere[T](awaitable: Awaitable[T]) -> T:
-    import asyncio  # noqa: PLC0415 - slow to load, and not needed by most programs
-
-    if _in_event_loop():
-        if inspect.iscoroutine(awaitable):
-            awaitable.close()
-        raise ConfigurationError(
-            "something has to be awaited, and this is a plain call inside a running event loop, which it would block "
-            "for ever. Use `await acall(skill, …)` instead of `skill(…)`, and `async for` with `steps` and `stream`."
-        )
-    if stoppable := stoppable_scopes():
-        awaitable = until_stopped(awaitable, stoppable)
-    ended = threading.Event()
-    future = asyncio.run_coroutine_threadsafe(_outcome(awaitable, ended), _helper_loop())
-    try:
-        value, error = future.result()
-    except BaseException:  # Ctrl-C: what was being awaited may clean up before anything else happens
-        future.cancel()
-        ended.wait(_LAST_WAIT)
-        raise
-    if error is not None:
-        raise error
-    return value
-
-
-async def _outcome(awaitable: Awaitable[Any], ended: threading.Event) -> tuple[Any, BaseException | None]:
-    # An exception such as SystemExit is for the caller; raised here, it would end the loop that serves everybody.
-    try:
-        return await awaitable, None
-    except BaseException as error:
-        return None, error
-    finally:
-        ended.set()
-
-
-def _in_event_loop() -> bool:
-    # Where neither is loaded, neither runs.
-    asyncio, trio = sys.modules.get("asyncio"), sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
-        return True
-    if asyncio is None:
-        return False
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-_LAST_WAIT = 5.0
-"""Seconds that something interrupted may take to clean up."""
-
-_starting = threading.Lock()
-_loop: asyncio.AbstractEventLoop | None = None
-_thread: threading.Thread | None = None
-
-
-def _helper_loop() -> asyncio.AbstractEventLoop:
-    """The event loop that serves the process; clients that are tied to a loop survive from call to call."""
-    import asyncio  # noqa: PLC0415 - as above
-
-    global _loop, _thread
-    with _starting:
-        if _loop is None or _loop.is_closed() or _thread is None or not _thread.is_alive():
-            _loop = asyncio.new_event_loop()
-            _thread = threading.Thread(target=_serve, args=(_loop,), name="effectful-agents-loop", daemon=True)
-            _thread.start()
-    return _loop
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    while not loop.is_closed():
-        # A task that ends with SystemExit or KeyboardInterrupt ends the loop as well; whoever awaits the task gets it.
-        with contextlib.suppress(BaseException):
-            loop.run_forever()
-
-
-def _forget_helper_loop() -> None:
-    global _starting, _loop
-    _starting, _loop = threading.Lock(), None
-
-
-# A child process has the loop's memory and not its thread.
-os.register_at_fork(after_in_child=_forget_helper_loop)

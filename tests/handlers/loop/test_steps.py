@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import gc
-import pickle
 import threading
 import weakref
 from typing import Any
@@ -14,7 +12,7 @@ import anyio
 import pytest
 import trio
 
-from effectful_agents import Agent, Deadline, NotHandled, Skill, Tool, acall, fwd, handler, harness, steps
+from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness, steps
 from effectful_agents.errors import Cancelled, ConfigurationError, ProviderError
 from effectful_agents.operations.loop import call_agent
 from effectful_agents.operations.steps import (
@@ -29,8 +27,20 @@ from effectful_agents.operations.steps import (
 )
 from effectful_agents.operations.world import now
 from effectful_agents.testing import ScriptedModel, batch, calls
-
-done: list[str] = []
+from tests.handlers.loop.stepping import (  # noqa: F401 - the skills of this module see them
+    Bot,
+    add,
+    ask_inside,
+    beside,
+    broken,
+    delete,
+    done,
+    followed,
+    inner,
+    look,
+    nap,
+    told,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -41,73 +51,6 @@ def _nothing_done() -> None:
 @pytest.fixture(params=["asyncio", "trio"])
 def go(request: Any) -> Any:
     return (lambda main: asyncio.run(main())) if request.param == "asyncio" else trio.run
-
-
-@Tool.define
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    done.append(f"{a}+{b}")
-    return a + b
-
-
-@Tool.define(idempotent=True)
-def look() -> str:
-    """Look around."""
-    return f"it is {now()}"
-
-
-@Tool.define
-async def nap(name: str) -> str:
-    """Sleep a little."""
-    await anyio.sleep(0)
-    done.append(name)
-    return name
-
-
-@Tool.define(concurrent=True)
-def beside(name: str) -> str:
-    """Work beside others."""
-    return f"{name}: {inner(name)}"
-
-
-@Tool.define
-async def ask_inside(name: str) -> str:
-    """Ask from inside."""
-    async with anyio.create_task_group():
-        return await acall(inner, name)
-
-
-@Tool.define
-def broken() -> str:
-    """Break."""
-    raise LookupError("gone")
-
-
-@Skill.define
-def inner(question: str) -> str:
-    """{question}"""
-    raise NotHandled
-
-
-class Bot(Agent):
-    @Skill.define
-    def ask(self, question: str) -> str:
-        """{question}"""
-        raise NotHandled
-
-    @Skill.define
-    async def ask_async(self, question: str) -> str:
-        """{question}"""
-        raise NotHandled
-
-
-def told(step: Any) -> str:
-    return f"{step.step_id} {step.phase}"
-
-
-def followed(script: list[Any], skill: Any = None) -> Any:
-    with handler(harness()), handler(ScriptedModel(*script)):
-        return steps(skill or Bot().ask, "?")
 
 
 def test_each_step_comes_before_and_after_it_happens():
@@ -567,220 +510,3 @@ def test_nothing_is_left_of_a_call_that_was_left():
     kept = leave()
     gc.collect()
     assert kept() is None
-
-
-# --- where it might go wrong ------------------------------------------------------------------------------------------
-
-
-@Tool.define
-def delete(path: str) -> str:
-    """Delete a file."""
-    done.append(path)
-    return "deleted"
-
-
-@pytest.mark.parametrize("around", ["nothing", "deadline", "timeout"])
-def test_what_is_refused_one_call_deeper_does_not_happen_whatever_limits_the_time(around):
-    @Skill.define(timeout=60 if around == "timeout" else None)
-    def janitor() -> str:
-        """Tidy up."""
-        raise NotHandled
-
-    @Skill.define
-    def outer() -> str:
-        """Have it tidied up."""
-        raise NotHandled
-
-    limit = handler(Deadline(60) if around == "deadline" else {})
-    with handler(harness()), handler(ScriptedModel(calls("janitor"), calls("delete", path="/"))), limit:
-        for step in steps(outer):
-            if isinstance(step, ToolStep) and step.tool_call.name == "delete":
-                break
-    assert done == []
-
-
-def test_a_call_on_its_way_is_neither_gone_on_with_nor_closed_by_another_task(go):
-    async def main():
-        intruded = anyio.Event()
-
-        @Tool.define
-        async def linger() -> str:
-            """Wait for the intruder."""
-            await intruded.wait()
-            return "ok"
-
-        @Skill.define
-        def outer() -> str:
-            """Do it."""
-            raise NotHandled
-
-        with handler(harness()), handler(ScriptedModel(calls("linger"), "done")):
-            call = steps(outer)
-        refused = []
-
-        async def intrude():
-            for action in (call.aclose, call.__anext__):
-                try:
-                    await action()
-                except ConfigurationError as error:
-                    refused.append(str(error))
-            try:
-                call.close()
-            except ConfigurationError as error:
-                refused.append(str(error))
-            intruded.set()
-
-        async with anyio.create_task_group() as tasks:
-            async for step in call:
-                if told(step) == "000002-tool attempted":
-                    tasks.start_soon(intrude)
-        return refused, call.value
-
-    refused, value = go(main)
-    assert value == "done"
-    assert len(refused) == 3
-    assert all("on its way" in error for error in refused)
-
-
-@pytest.mark.parametrize("kind", [StopIteration, StopAsyncIteration])
-def test_what_ends_iterations_does_not_end_this_one_in_silence(kind, go):
-    def broken(skill, /, *args, **kwargs):
-        raise kind
-
-    with handler(harness()), handler({call_agent: broken}):
-        call, again = steps(inner, "?"), steps(inner, "?")
-    with pytest.raises(RuntimeError, match=kind.__name__):
-        list(call)
-
-    async def main():
-        with pytest.raises(RuntimeError, match=kind.__name__):
-            await anext(again)
-
-    go(main)
-
-
-def test_a_program_of_several_calls_gives_each_its_place():
-    def program():
-        return inner("1") + inner("2")
-
-    with handler(harness()), handler(ScriptedModel("one", "two")):
-        run = steps(program)
-    seen = list(run)
-    assert [told(step) for step in seen] == [
-        "000001-call/000001-model attempted",
-        "000001-call/000001-model completed",
-        "000001-call/000002-final completed",
-        "000002-call/000001-model attempted",
-        "000002-call/000001-model completed",
-        "000002-call/000002-final completed",
-    ]
-    assert {step.depth for step in seen} == {0}
-    assert len({idempotency_key(step) for step in seen}) == 6
-    assert run.value == "onetwo"
-
-
-def test_a_call_is_not_copied():
-    run = followed(["hello"])
-    next(run)
-    for copying in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="cannot be copied"):
-            copying(run)
-    assert [told(step) for step in run][-1] == "000002-final completed"
-
-
-def test_a_call_that_was_begun_in_a_thread_that_has_ended_says_so():
-    run = followed(["hello"])
-    thread = threading.Thread(target=lambda: next(run))
-    thread.start()
-    thread.join()
-    with pytest.raises(ConfigurationError, match="thread"):
-        next(run)
-
-
-def test_steps_inside_an_event_loop_of_a_tool_come_when_the_tool_has_ended():
-    loops = []
-
-    @Tool.define
-    def in_a_loop() -> str:
-        """Ask in an event loop."""
-        return asyncio.run(both())
-
-    async def both() -> str:
-        return " ".join(await asyncio.gather(acall(inner, "1"), acall(inner, "2")))
-
-    @Skill.define
-    def outer() -> str:
-        """Do it."""
-        raise NotHandled
-
-    with handler(harness()), handler(ScriptedModel(calls("in_a_loop"), "a", "b", "done")):
-        for step in steps(outer):
-            loops.append((told(step), asyncio._get_running_loop()))
-    assert {loop for _, loop in loops} == {None}
-    assert [text for text, _ in loops][4:8] == [
-        "000002-tool/000001-call/000001-model completed",
-        "000002-tool/000002-call/000001-model attempted",
-        "000002-tool/000002-call/000001-model completed",
-        "000002-tool completed",
-    ]
-
-
-def test_an_eager_task_of_a_tool_does_not_take_over_who_follows_the_call():
-    async def main() -> set[Any]:
-        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
-        background = []
-
-        @Tool.define
-        def begin() -> str:
-            """Begin a task."""
-            background.append(asyncio.get_running_loop().create_task(acall(inner, "!")))
-            return "begun"
-
-        @Skill.define
-        def outer() -> str:
-            """Do it."""
-            raise NotHandled
-
-        with handler(harness()), handler(ScriptedModel(calls("begin"), "inside", "done")):
-            tasks = {asyncio.current_task() async for _ in steps(outer)}
-        assert await background[0] == "inside"
-        return tasks - {asyncio.current_task()}
-
-    assert asyncio.run(main()) == set()
-
-
-def test_what_happened_before_an_error_is_told():
-    @Tool.define
-    async def ask_and_break() -> str:
-        """Ask, and end everything."""
-        await acall(inner, "?")
-        raise Cancelled("enough")
-
-    @Skill.define
-    def outer() -> str:
-        """Do it."""
-        raise NotHandled
-
-    seen = []
-
-    def follow(call: Any) -> None:
-        for step in call:
-            seen.append(told(step))
-
-    with handler(harness()), handler(ScriptedModel(calls("ask_and_break"), "deep")):
-        call = steps(outer)
-    with pytest.raises(Cancelled, match="enough"):
-        follow(call)
-    assert seen[3:] == [
-        "000002-tool/000001-call/000001-model attempted",
-        "000002-tool/000001-call/000001-model completed",
-    ]
-
-
-def test_with_ends_a_call_that_is_still_held():
-    with followed([calls("add", a=1, b=2), "3"]) as run:
-        for step in run:
-            if isinstance(step, ToolStep):
-                break
-    assert list(run) == []
-    assert done == []
