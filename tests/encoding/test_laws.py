@@ -1,0 +1,439 @@
+"""What holds for every type and every value, tried on types and values put together at random.
+
+The laws are functions of a recipe and of Hypothesis' data; `law` makes two tests of each: one for every run, and one
+marked `slow` with many more examples.
+"""
+
+import hashlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from effectful_agents import Tool
+from effectful_agents.encoding import (
+    answer_codec,
+    decode,
+    encode,
+    format_as_content_blocks,
+    to_content_blocks,
+    tool_codec,
+)
+from tests.encoding import providers
+from tests.encoding.random_types import Case, Recipe, build, recipes, same
+
+EXAMPLES, MANY = 120, 5000
+PHASES = [phase for phase in Phase if phase is not Phase.explain]
+
+
+def law(examples: int = EXAMPLES, many: int = MANY) -> Callable[[Callable[..., None]], Any]:
+    """Make a law a parametrised test: `few` examples always, `many` where slow tests run."""
+
+    def decorate(check: Callable[..., None]) -> Any:
+        def run(count: int) -> None:
+            chosen = settings(
+                max_examples=count, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck), database=None
+            )
+            chosen(given(recipes(), st.data())(check))()
+
+        def test(count: int) -> None:
+            run(count)
+
+        test.__name__ = test.__qualname__ = check.__name__
+        test.__doc__ = check.__doc__
+        test.law = check
+        sizes = [pytest.param(examples, id="few"), pytest.param(many, id="many", marks=pytest.mark.slow)]
+        return pytest.mark.parametrize("count", sizes)(test)
+
+    return decorate
+
+
+# --- what a model would send ------------------------------------------------------------------------------------------
+
+
+def answer_schema(tp: Any) -> dict[str, Any] | None:
+    asked = answer_codec(tp).response_format
+    return None if asked is None else asked["json_schema"]["schema"]
+
+
+def as_answer(tp: Any, encoded: Any) -> Any:
+    """The JSON of an answer: the value, or an object around it where the schema asks for one."""
+    schema = answer_schema(tp) or {}
+    wrapped = list(schema.get("properties", ())) == ["value"] and not fits(schema, encoded)
+    return {"value": encoded} if wrapped else encoded
+
+
+def tool_with(tp: Any, default: Any = ...) -> Tool[..., Any]:
+    """A tool with one parameter `x`, and with a result of the same type."""
+
+    def use(x): ...
+
+    use.__doc__ = "Use it."
+    use.__annotations__ = {"x": tp, "return": tp}
+    use.__defaults__ = () if default is ... else (default,)
+    return Tool.define(use)
+
+
+def parameters_of(tool: Tool[..., Any]) -> dict[str, Any]:
+    return tool_codec(tool).definition()["function"]["parameters"]
+
+
+def fits(schema: Mapping[str, Any], value: Any) -> bool:
+    return jsonschema.Draft202012Validator(schema).is_valid(value)
+
+
+def misfit(schema: Mapping[str, Any], value: Any) -> str:
+    """Why a value is not what a schema says; empty where it is."""
+    if _has_non_finite(value):  # JSON has no such numbers: they are texts where the schema says number
+        return ""
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(value)
+    return "\n".join(f"{error.json_path}: {error.message}" for error in errors)
+
+
+def _has_non_finite(value: Any) -> bool:
+    return any(f'"{name}"' in json.dumps(value) for name in ("NaN", "Infinity", "-Infinity"))
+
+
+# --- there and back ---------------------------------------------------------------------------------------------------
+
+
+def drawn(recipe: Recipe, data: Any) -> tuple[Case, Any]:
+    case = build(recipe)
+    return case, data.draw(case.values, label="value")
+
+
+@law()
+def test_what_is_encoded_is_decoded(recipe, data):
+    case, value = drawn(recipe, data)
+    encoded = encode(value, case.tp)
+    written = json.dumps(encoded, allow_nan=False)
+
+    back = decode(written, case.tp)
+
+    assert same(value, listed(value, back)), (written, back)
+
+
+@law()
+def test_an_answer_is_read_as_the_value_and_fits_its_schema(recipe, data):
+    case, value = drawn(recipe, data)
+    codec = answer_codec(case.tp)
+    encoded = encode(value, case.tp)
+    if codec.response_format is None:  # text, which is bare, or None
+        assert encoded is None or isinstance(encoded, str)
+        if not encoded or encoded.isspace():
+            return
+        back = codec.decode(encoded)
+    else:
+        content = as_answer(case.tp, encoded)
+        assert not misfit(codec.response_format["json_schema"]["schema"], content), content
+        back = codec.decode(json.dumps(content))
+
+    assert same(value, listed(value, back)), (encoded, back)
+
+
+@law()
+def test_an_argument_is_read_as_the_value_and_fits_its_schema(recipe, data):
+    case, value = drawn(recipe, data)
+    tool = tool_with(case.tp)
+    sent = {"x": encode(value, case.tp)}
+
+    assert not misfit(parameters_of(tool), sent), sent
+    back = tool_codec(tool).decode(json.dumps(sent)).arguments["x"]
+    assert same(value, listed(value, back)), (sent, back)
+
+
+@law(examples=60)
+def test_a_parameter_with_a_default_may_be_left_out_and_may_be_sent(recipe, data):
+    case, value = drawn(recipe, data)
+    tool = tool_with(case.tp, default=case.some)
+    schema, codec = parameters_of(tool), tool_codec(tool)
+    encoded = encode(value, case.tp)
+
+    assert not misfit(schema, {"x": encoded})
+    back = codec.decode(json.dumps({"x": encoded})).arguments["x"]
+    assert same(value, listed(value, back))
+    assert codec.decode("{}").arguments["x"] is case.some
+    if "x" in schema.get("required", ()):  # null stands for the default, unless the type itself has a null
+        assert fits(schema, {"x": None})
+        if not null_is_a_value(case):
+            assert codec.decode('{"x": null}').arguments["x"] is case.some
+
+
+def null_is_a_value(case: Case) -> bool:
+    try:
+        decode("null", case.tp)
+    except ValueError:
+        return False
+    return True
+
+
+@law()
+def test_a_result_shows_the_value_as_it_would_be_sent(recipe, data):
+    case, value = drawn(recipe, data)
+    shown = tool_codec(tool_with(case.tp)).encode_result(value)
+    encoded = encode(value, case.tp)
+
+    assert isinstance(shown, str)
+    if isinstance(encoded, str):
+        assert shown == encoded
+    else:
+        assert json.loads(shown) == encoded
+        back = decode(shown, case.tp)
+        assert same(value, listed(value, back)), (shown, back)
+
+
+def listed(value: Any, back: Any) -> Any:
+    """What came back for an `Iterable` may be read only once: as the list that was sent."""
+    return list(back) if isinstance(value, list) and not isinstance(back, list | tuple) else back
+
+
+# --- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+@law(examples=200)
+def test_a_mistake_is_refused_or_read_without_loss(recipe, data):
+    case, value = drawn(recipe, data)
+    sent = {"x": encode(value, case.tp)}
+    wrong = {"x": data.draw(mistakes(sent["x"]), label="mistake")}
+    codec = tool_codec(tool_with(case.tp))
+
+    try:
+        back = codec.decode(json.dumps(wrong)).arguments["x"]
+    except ValueError as error:
+        told = str(error)
+    else:
+        again = encode(back, case.tp)
+        assert no_loss(wrong["x"], again), (sent, wrong, back, again)
+        return
+    assert 0 < len(told) < 4000
+
+
+def mistakes(encoded: Any) -> st.SearchStrategy[Any]:
+    """The JSON with one mistake somewhere in it."""
+    here = [st.sampled_from([None, True, 1, 2.5, "5", "true", "x", [], [1], {}, {"zz": 1}])]
+    if isinstance(encoded, bool):
+        here += [st.sampled_from([int(encoded), str(encoded).lower(), "on", float(encoded)])]
+    elif isinstance(encoded, int):
+        here += [
+            st.sampled_from(
+                [
+                    str(encoded),
+                    float(encoded) if abs(encoded) < 2**53 else 0.5,
+                    encoded + 0.5 if abs(encoded) < 2**50 else "1",
+                ]
+            )
+        ]
+    elif isinstance(encoded, str):
+        here += [st.sampled_from([encoded + " ", " " + encoded, encoded.upper(), encoded + "\x00"])]
+    elif isinstance(encoded, list):
+        here += [
+            st.just([*encoded, 1]),
+            st.just([*encoded, None]),
+            st.just(encoded[:-1]),
+            st.just([*encoded, *encoded]),
+        ]
+        here += [_at(encoded, place, part) for place, part in enumerate(encoded)]
+    elif isinstance(encoded, dict):
+        here += [st.just({**encoded, "zz": 1})]
+        here += [st.just({key: part for key, part in encoded.items() if key != gone}) for gone in encoded]
+        here += [_at(encoded, key, part) for key, part in encoded.items()]
+    return st.one_of(here)
+
+
+def _at(encoded: Any, place: Any, part: Any) -> st.SearchStrategy[Any]:
+    def put(changed: Any) -> Any:
+        other = encoded.copy()
+        other[place] = changed
+        return other
+
+    return mistakes(part).map(put)
+
+
+def no_loss(sent: Any, read: Any) -> bool:
+    """Whether what was read says all that was sent. These readings lose nothing, and are all there are:
+
+    - a number or a truth value as text, and the other way round; a whole float for an int;
+    - what was left out, or null, where there is a default;
+    - another writing of the same text: of a date or time, of a UUID, of base64, of a Decimal;
+    - the elements of a set in another order, or twice.
+    """
+    if type(sent) is type(read) is dict:
+        return all(no_loss(part, read[key]) for key, part in sent.items() if key in read) and all(
+            part is None for key, part in sent.items() if key not in read
+        )
+    if type(sent) is type(read) is list:
+        if len(sent) == len(read) and all(map(no_loss, sent, read)):
+            return True
+        return all(any(no_loss(part, other) for other in read) for part in sent) and all(
+            any(no_loss(part, other) for part in sent) for other in read
+        )
+    if isinstance(read, bool):
+        return sent is read or (isinstance(sent, str) and _squeezed(sent) == json.dumps(read))
+    if isinstance(sent, bool):
+        return isinstance(read, str) and read == json.dumps(sent)
+    if isinstance(sent, int | float) and isinstance(read, int | float):
+        return sent == read
+    if sent is None:  # the default is shown instead
+        return True
+    if isinstance(sent, str) and isinstance(read, str):
+        return sent == read or _squeezed(sent) == _squeezed(read)
+    if isinstance(sent, int | float | str) and isinstance(read, int | float | str):
+        try:
+            return float(sent) == float(read)
+        except ValueError:
+            return False
+    return False
+
+
+def _squeezed(text: str) -> str:
+    return text.strip().lower()
+
+
+# --- what providers take ----------------------------------------------------------------------------------------------
+
+
+@law()
+def test_schemas_are_within_what_providers_take(recipe, data):
+    case = build(recipe)
+    function = tool_codec(tool_with(case.tp)).definition()["function"]
+    parameters = function["parameters"]
+    strict = function.get("strict", False)
+
+    found = [f"{check.__name__} {path}: {rule}" for check in TOOL_CHECKS[strict] for path, rule in check(parameters)]
+    asked = answer_codec(case.tp).response_format
+    if asked is not None:
+        answer = asked["json_schema"]
+        checks = [providers.openai_strict] if answer["strict"] else [providers.openai_loose]
+        found += [
+            f"answer {check.__name__} {path}: {rule}" for check in checks for path, rule in check(answer["schema"])
+        ]
+        found += [rule for _, rule in providers.openai_name(answer["name"])]
+    assert not found, json.dumps(parameters)
+
+
+TOOL_CHECKS: dict[bool, list[Callable[[Any], list[providers.Violation]]]] = {
+    True: [providers.openai_strict, providers.anthropic_tool, providers.gemini_function],
+    False: [providers.openai_loose, providers.anthropic_tool, providers.gemini_function],
+}
+
+
+# --- equal types, equal bytes -----------------------------------------------------------------------------------------
+
+
+def wire_bytes(recipe: Recipe) -> str:
+    """All that is sent for a type, and for one of its values, as text."""
+    case = build(recipe)
+    tool = tool_with(case.tp, default=case.some)
+    sent = [answer_codec(case.tp).response_format, tool_codec(tool).definition(), encode(case.some, case.tp)]
+    return json.dumps(sent)
+
+
+@law(examples=60, many=2000)
+def test_a_type_that_is_made_twice_gives_the_same_bytes(recipe, data):
+    assert wire_bytes(recipe) == wire_bytes(recipe)
+
+
+def sample(count: int) -> list[Recipe]:
+    found: list[Recipe] = []
+
+    @settings(max_examples=count, deadline=None, database=None, phases=[Phase.generate], derandomize=True)
+    @given(recipes())
+    def collect(recipe: Recipe) -> None:
+        found.append(recipe)
+
+    collect()
+    return found
+
+
+ELSEWHERE = """
+import ast, sys
+from tests.encoding.test_laws import digest
+print(digest(ast.literal_eval(sys.stdin.read())))
+"""
+
+
+def digest(some: list[Recipe]) -> list[str]:
+    return [hashlib.sha256(wire_bytes(recipe).encode()).hexdigest()[:12] for recipe in some]
+
+
+@pytest.mark.parametrize("count", [pytest.param(150, id="few"), pytest.param(3000, id="many", marks=pytest.mark.slow)])
+def test_another_process_gives_the_same_bytes(count):
+    some = sample(count)
+    here = digest(some)
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", ELSEWHERE],
+        input=repr(some[::-1]),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": "12345"},
+    )
+    there = ast_list(ran.stdout)[::-1]
+
+    assert [recipe for recipe, one, other in zip(some, here, there, strict=True) if one != other] == []
+
+
+def ast_list(text: str) -> list[str]:
+    return json.loads(text.replace("'", '"'))
+
+
+# --- prompts ----------------------------------------------------------------------------------------------------------
+
+
+def linear(blocks: list[Any]) -> str:
+    """The blocks read one after the other, those that are not text as JSON."""
+    return "".join(block["text"] if block["type"] == "text" else json.dumps(block) for block in blocks)
+
+
+MEDIA = st.sampled_from(
+    [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+        {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
+        {"type": "file", "file": {"file_id": "f"}},
+        {"type": "text", "text": "not a block"},
+    ]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text() | MEDIA,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@given(JSON)
+def test_blocks_read_in_order_are_the_json_of_the_value(value):
+    blocks = to_content_blocks(value)
+
+    assert_tidy(blocks)
+    if not isinstance(value, str):
+        assert linear(blocks) == json.dumps(value)
+
+
+def assert_tidy(blocks: list[Any]) -> None:
+    kinds = [block["type"] for block in blocks]
+    assert all(pair != ("text", "text") for pair in itertools.pairwise(kinds))
+    assert all(block["text"] for block in blocks if block["type"] == "text")
+
+
+@law(examples=60)
+def test_a_prompt_read_in_order_is_its_text_and_the_json_of_its_values(recipe, data):
+    value = drawn(recipe, data)[1]
+    texts = data.draw(st.lists(PLAIN, min_size=2, max_size=2))
+    media = data.draw(MEDIA)
+    before, after = (text.replace("{", "{{").replace("}", "}}") for text in texts)
+
+    blocks = format_as_content_blocks(before + "{x}" + after + "{m}", {"x": value, "m": [media]})
+
+    encoded = encode(value)
+    middle = encoded if isinstance(encoded, str) else json.dumps(encoded)
+    assert_tidy(blocks)
+    assert linear(blocks) == texts[0] + middle + texts[1] + json.dumps([media])
