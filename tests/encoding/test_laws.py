@@ -4,16 +4,20 @@ The laws are functions of a recipe and of Hypothesis' data; `law` makes two test
 marked `slow` with many more examples.
 """
 
+import datetime
+import decimal
 import hashlib
 import itertools
 import json
 import os
+import pathlib
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jsonschema
+import pydantic
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -195,6 +199,10 @@ def listed(value: Any, back: Any) -> Any:
     return list(back) if isinstance(value, list) and not isinstance(back, list | tuple) else back
 
 
+def settled(back: Any) -> Any:
+    return list(back) if isinstance(back, Iterator) else back
+
+
 # --- what is wrong ----------------------------------------------------------------------------------------------------
 
 
@@ -210,7 +218,7 @@ def test_a_mistake_is_refused_or_read_without_loss(recipe, data):
     except ValueError as error:
         told = str(error)
     else:
-        again = encode(back, case.tp)
+        again = encode(settled(back), case.tp)
         assert no_loss(wrong["x"], again), (sent, wrong, back, again)
         return
     assert 0 < len(told) < 4000
@@ -257,12 +265,107 @@ def _at(encoded: Any, place: Any, part: Any) -> st.SearchStrategy[Any]:
     return mistakes(part).map(put)
 
 
+@law()
+def test_what_the_schema_admits_is_read_without_loss_or_refused(recipe, data):
+    """What a model that is held to the schema can write, and no value of ours ever was."""
+    case = build(recipe)
+    tool = tool_with(case.tp)
+    schema = parameters_of(tool)
+    sent = data.draw(instances(schema, schema), label="sent")
+    assert fits(schema, sent)
+
+    try:
+        back = tool_codec(tool).decode(json.dumps(sent)).arguments["x"]
+    except ValueError as error:
+        told = str(error)
+    else:
+        again = encode(settled(back), case.tp)
+        assert no_loss(sent["x"], again), (sent, back, again)
+        return
+    assert 0 < len(told) < 4000
+
+
+FORMATS = {
+    "date": st.dates().map(str),
+    "date-time": st.datetimes().map(lambda moment: f"{moment.isoformat()}Z"),
+    "time": st.times().map(str),
+    "duration": st.sampled_from(["P1D", "PT0S", "-P3DT4H", "PT0.5S", "P1Y"]),
+    "uuid": st.uuids().map(str),
+}
+
+
+def instances(node: Any, root: Any, depth: int = 4) -> st.SearchStrategy[Any]:
+    """JSON that a schema admits; references are followed so many times."""
+    if "$ref" in node:
+        name = node["$ref"].removeprefix("#/$defs/")
+        target = root if name == "#" else root["$defs"][name]
+        return instances(target, root, depth - 1) if depth else st.nothing()
+    if "enum" in node:
+        return st.sampled_from(node["enum"])
+    if "const" in node:
+        return st.just(node["const"])
+    if "anyOf" in node:
+        return st.one_of([instances(part, root, depth) for part in node["anyOf"]])
+    match node.get("type"):
+        case "object":
+            return _objects(node, root, depth)
+        case "array":
+            if "prefixItems" in node:
+                return st.tuples(*(instances(part, root, depth) for part in node["prefixItems"])).map(list)
+            limits = {"min_size": node.get("minItems", 0), "max_size": node.get("maxItems", 3)}
+            parts = instances(node.get("items", {}), root, depth)
+            return st.just([]) if parts.is_empty else st.lists(parts, **limits)
+        case "string":
+            if "pattern" in node:
+                return st.from_regex(node["pattern"], fullmatch=True)
+            limits = {"min_size": node.get("minLength", 0), "max_size": node.get("maxLength", 6)}
+            return FORMATS.get(node.get("format", ""), st.text(st.characters(exclude_categories=["Cs"]), **limits))
+        case "integer":
+            return _numbers(node).filter(lambda number: number == int(number)).map(int)
+        case "number":
+            return _numbers(node)
+        case "boolean":
+            return st.booleans()
+        case "null":
+            return st.none()
+    return JSON
+
+
+def _objects(node: Any, root: Any, depth: int) -> st.SearchStrategy[Any]:
+    parts = {key: instances(part, root, depth) for key, part in node.get("properties", {}).items()}
+    needed = node.get("required", ())
+    fixed = st.fixed_dictionaries(
+        {key: part for key, part in parts.items() if key in needed},
+        optional={key: part for key, part in parts.items() if key not in needed},
+    )
+    further = node.get("additionalProperties", {})
+    if further is False:
+        return fixed
+    names = instances({"type": "string", **node.get("propertyNames", {})}, root, depth)
+    values = instances(further if further is not True else {}, root, depth)
+    if "enum" in node.get("propertyNames", {}) or values.is_empty:
+        return fixed
+    more = st.dictionaries(names, values, max_size=3)
+    return st.builds(lambda one, other: {**other, **one}, fixed, more)
+
+
+def _numbers(node: Any) -> st.SearchStrategy[Any]:
+    low, high, step = node.get("minimum"), node.get("maximum"), node.get("multipleOf", 1)
+    above, below = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
+    if above is not None or below is not None:
+        return st.floats(
+            above, below, exclude_min=above is not None, exclude_max=below is not None, allow_infinity=False
+        )
+    whole = st.integers(low, high).map(lambda number: number * step)
+    return whole | st.floats(low, high, allow_nan=False, allow_infinity=False).filter(lambda number: number % step == 0)
+
+
 def no_loss(sent: Any, read: Any) -> bool:
     """Whether what was read says all that was sent. These readings lose nothing, and are all there are:
 
     - a number or a truth value as text, and the other way round; a whole float for an int;
     - what was left out, or null, where there is a default;
-    - another writing of the same text: of a date or time, of a UUID, of base64, of a Decimal;
+    - another writing of the same date, time, duration, UUID, number or path;
     - the elements of a set in another order, or twice.
     """
     if type(sent) is type(read) is dict:
@@ -284,13 +387,27 @@ def no_loss(sent: Any, read: Any) -> bool:
     if sent is None:  # the default is shown instead
         return True
     if isinstance(sent, str) and isinstance(read, str):
-        return sent == read or _squeezed(sent) == _squeezed(read)
+        return sent == read or _squeezed(sent) == _squeezed(read) or any(_reads_alike(r, sent, read) for r in READERS)
     if isinstance(sent, int | float | str) and isinstance(read, int | float | str):
         try:
             return float(sent) == float(read)
         except ValueError:
             return False
     return False
+
+
+# Types of which a value can be written in several ways.
+READERS = [
+    pydantic.TypeAdapter(kind).validate_python
+    for kind in (datetime.datetime, datetime.time, datetime.timedelta, decimal.Decimal, complex, pathlib.PurePosixPath)
+]
+
+
+def _reads_alike(reader: Callable[[str], Any], one: str, other: str) -> bool:
+    try:
+        return reader(one) == reader(other)
+    except ValueError:
+        return False
 
 
 def _squeezed(text: str) -> str:
@@ -323,6 +440,63 @@ TOOL_CHECKS: dict[bool, list[Callable[[Any], list[providers.Violation]]]] = {
     True: [providers.openai_strict, providers.anthropic_tool, providers.gemini_function],
     False: [providers.openai_loose, providers.anthropic_tool, providers.gemini_function],
 }
+
+
+def closed(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+NODE = {**closed(next={"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}]}), "title": "N"}
+OPENAI, LOOSE, GEMINI = providers.openai_strict, providers.openai_loose, providers.gemini_function
+CLAUDE, STRICT_CLAUDE = providers.anthropic_tool, providers.anthropic_strict
+
+
+@pytest.mark.parametrize(
+    ("check", "schema", "broken"),
+    [
+        (OPENAI, closed(a={"type": "integer", "minimum": 1}, b={"$ref": "#/$defs/N"}) | {"$defs": {"N": NODE}}, []),
+        (
+            OPENAI,
+            {"type": "array", "items": {}},
+            ["the root is an object", "the root has `properties`", "a schema has a `type`"],
+        ),
+        (OPENAI, closed(a={"type": "object", "properties": {}}), ["objects have `additionalProperties: false`"]),
+        (OPENAI, closed(a={"type": "string"}) | {"required": []}, ["all fields are `required`"]),
+        (OPENAI, closed(a={"type": "string", "maxLength": 3}), ["the keyword `maxLength` is not supported"]),
+        (OPENAI, closed(a={"type": "string", "default": "x"}), ["the keyword `default` is not supported"]),
+        (OPENAI, closed(a={"type": "string", "format": "binary"}), ["the format `binary` is not supported"]),
+        (OPENAI, closed(a={"type": "string", "pattern": "^(?!x)"}), ["a pattern looks neither ahead nor behind"]),
+        (OPENAI, closed(a={"type": "array"}), ["arrays have `items`"]),
+        (OPENAI, closed(a={"description": "anything"}), ["a schema has a `type`"]),
+        (OPENAI, closed(a={"$ref": "#/$defs/M"}), ["`#/$defs/M` refers to no definition"]),
+        (
+            OPENAI,
+            closed(**{f"p{n}": {"enum": [n]} for n in range(5001)}),
+            ["at most 5000 properties", "at most 1000 values of enumerations"],
+        ),
+        (
+            OPENAI,
+            closed(a={"$ref": "#/$defs/N", "description": "x"}) | {"$defs": {"N": NODE}},
+            ["`$ref` with `description` beside it"],
+        ),
+        (LOOSE, closed(a={"type": "array"}), ["arrays have `items`"]),
+        (LOOSE, closed(a={}) | {"oneOf": []}, ["no `oneOf` at the top"]),
+        (CLAUDE, closed(**{"a b": {"type": "integer"}}), ["`a b` is not a name of a property"]),
+        (CLAUDE, closed(a={"type": "int"}), ["JSON Schema draft 2020-12"]),
+        (GEMINI, closed(a={"enum": [True]}), ["values of an enumeration are texts and numbers"]),
+        (GEMINI, closed(**{"a-b": {"type": "integer"}}), ["`a-b` is not a name of a parameter"]),
+        (STRICT_CLAUDE, closed(a={"type": "integer", "minimum": 1}), ["the keyword `minimum` is not supported"]),
+        (STRICT_CLAUDE, closed(a={"$ref": "#/$defs/N"}) | {"$defs": {"N": NODE}}, ["recursion is not supported"]),
+        (providers.gemini_ignored, closed(a={"const": 1}), ["the keyword `const` is ignored"]),
+    ],
+)
+def test_the_checkers_find_what_they_look_for(check, schema, broken):
+    assert [rule for _, rule in check(schema)] == broken
 
 
 # --- equal types, equal bytes -----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import socket
 import types
 import uuid
 import zoneinfo
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import (
     Annotated,
@@ -555,7 +555,6 @@ class Held(TypedDict):
         (set[Plain], "[]", "Plain"),
         (Box[Plain], "content", "Plain"),
         (types.ModuleType, "", "module"),
-        (Generator[int, None, None], "", "Generator"),
         (type[int], "", "type"),
     ],
     ids=str,
