@@ -140,6 +140,15 @@ def _depth(node: Any) -> int:
     return max(int("object" in _types(node)) + inside, *map(_depth, node.get("$defs", {}).values()), 0)
 
 
+def openai_answer(schema: Schema) -> list[Violation]:
+    """What OpenAI refuses of a structured output without `strict`."""
+    found = [Violation("#", "the root is an object")] if schema.get("type") != "object" else []
+    for path, node in nodes(schema):
+        if isinstance(node, dict) and "$ref" in node:
+            found += [Violation(path, rule) for rule in _reference(node, schema)]
+    return found
+
+
 def openai_loose(schema: Schema) -> list[Violation]:
     """What OpenAI refuses of a function without `strict`; known from its errors."""
     found = list(_root_object(schema))

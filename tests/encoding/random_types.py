@@ -486,7 +486,7 @@ _SEQUENCES: dict[str, Callable[[Case], Case]] = {
 _SETS: dict[str, Callable[[Case], Case]] = {
     "set": lambda inner: _sets(set, set, inner),
     "frozenset": lambda inner: _sets(frozenset, frozenset, inner),
-    "Set": lambda inner: _sets(collections.abc.Set, set, inner),
+    "Set": lambda inner: _sets(collections.abc.Set, frozenset, inner),
 }
 _MAPPINGS: dict[str, Callable[[Case, Case], Case]] = {
     "dict": lambda key, inner: _mapping(dict, dict, key, inner),
@@ -644,8 +644,8 @@ def same(one: Any, other: Any) -> bool:
     - NaN is NaN, which Python's `==` denies;
     - the zone of a time may be another object with the same offset;
     - the flags of a pattern may stand inside it;
-    - what a type does not tell: `Iterable`, `Sequence` come back as lists, `Mapping` as a dictionary; the factory
-      of a `defaultdict`.
+    - what a type does not tell: `Iterable` and `Sequence` come back as lists, `Set` as a frozen set, `Mapping` as a
+      dictionary; the factory of a `defaultdict`.
     """
     if isinstance(one, datetime.datetime | datetime.time):
         return type(one) is type(other) and one.utcoffset() == other.utcoffset() and _wall(one) == _wall(other)

@@ -19,7 +19,7 @@ from typing import Any
 import jsonschema
 import pydantic
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from effectful_agents import Tool
@@ -31,6 +31,7 @@ from effectful_agents.encoding import (
     to_content_blocks,
     tool_codec,
 )
+from effectful_agents.errors import EncodingError
 from tests.encoding import providers
 from tests.encoding.random_types import Case, Recipe, build, recipes, same
 
@@ -364,7 +365,7 @@ def no_loss(sent: Any, read: Any) -> bool:
     """Whether what was read says all that was sent. These readings lose nothing, and are all there are:
 
     - a number or a truth value as text, and the other way round; a whole float for an int;
-    - what was left out, or null, where there is a default;
+    - what was left out, or null, where there is a default; a named tuple as an object;
     - another writing of the same date, time, duration, UUID, number or path;
     - the elements of a set in another order, or twice.
     """
@@ -373,11 +374,13 @@ def no_loss(sent: Any, read: Any) -> bool:
             part is None for key, part in sent.items() if key not in read
         )
     if type(sent) is type(read) is list:
-        if len(sent) == len(read) and all(map(no_loss, sent, read)):
-            return True
+        if len(sent) <= len(read) and all(map(no_loss, sent, read)):
+            return True  # the rest of a named tuple are defaults
         return all(any(no_loss(part, other) for other in read) for part in sent) and all(
             any(no_loss(part, other) for part in sent) for other in read
         )
+    if type(sent) is dict and type(read) is list:  # a named tuple by its names
+        return len(sent) <= len(read) and all(any(no_loss(part, other) for other in read) for part in sent.values())
     if isinstance(read, bool):
         return sent is read or (isinstance(sent, str) and _squeezed(sent) == json.dumps(read))
     if isinstance(sent, bool):
@@ -390,7 +393,7 @@ def no_loss(sent: Any, read: Any) -> bool:
         return sent == read or _squeezed(sent) == _squeezed(read) or any(_reads_alike(r, sent, read) for r in READERS)
     if isinstance(sent, int | float | str) and isinstance(read, int | float | str):
         try:
-            return float(sent) == float(read)
+            return complex(sent) == complex(read)
         except ValueError:
             return False
     return False
@@ -428,7 +431,7 @@ def test_schemas_are_within_what_providers_take(recipe, data):
     asked = answer_codec(case.tp).response_format
     if asked is not None:
         answer = asked["json_schema"]
-        checks = [providers.openai_strict] if answer["strict"] else [providers.openai_loose]
+        checks = [providers.openai_strict] if answer["strict"] else [providers.openai_answer]
         found += [
             f"answer {check.__name__} {path}: {rule}" for check in checks for path, rule in check(answer["schema"])
         ]
@@ -605,9 +608,14 @@ def test_a_prompt_read_in_order_is_its_text_and_the_json_of_its_values(recipe, d
     media = data.draw(MEDIA)
     before, after = (text.replace("{", "{{").replace("}", "}}") for text in texts)
 
+    try:
+        encoded = encode(value)
+    except EncodingError as error:  # no type is declared that says how such keys are written
+        assume("several of its keys are the same text" not in str(error))
+        raise
+
     blocks = format_as_content_blocks(before + "{x}" + after + "{m}", {"x": value, "m": [media]})
 
-    encoded = encode(value)
     middle = encoded if isinstance(encoded, str) else json.dumps(encoded)
     assert_tidy(blocks)
     assert linear(blocks) == texts[0] + middle + texts[1] + json.dumps([media])
