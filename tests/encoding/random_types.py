@@ -486,7 +486,7 @@ _SEQUENCES: dict[str, Callable[[Case], Case]] = {
 _SETS: dict[str, Callable[[Case], Case]] = {
     "set": lambda inner: _sets(set, set, inner),
     "frozenset": lambda inner: _sets(frozenset, frozenset, inner),
-    "Set": lambda inner: _sets(collections.abc.Set, frozenset, inner),
+    "Set": lambda inner: _sets(collections.abc.Set, set, inner),
 }
 _MAPPINGS: dict[str, Callable[[Case, Case], Case]] = {
     "dict": lambda key, inner: _mapping(dict, dict, key, inner),
@@ -645,7 +645,7 @@ def same(one: Any, other: Any) -> bool:
     - NaN is NaN, which Python's `==` denies;
     - the zone of a time may be another object with the same offset;
     - the flags of a pattern may stand inside it;
-    - what a type does not tell: `Iterable` and `Sequence` come back as lists, `Set` as a frozen set, `Mapping` as a
+    - what a type does not tell: `Iterable` and `Sequence` come back as lists, `Set` as a set, `Mapping` as a
       dictionary; the factory of a `defaultdict`.
     """
     if isinstance(one, datetime.datetime | datetime.time):
@@ -679,7 +679,8 @@ def _wall(moment: Any) -> Any:
 
 
 def _bare(pattern: re.Pattern[Any]) -> tuple[Any, int]:
-    return re.sub(r"^\(\?[aimsx]+\)", "", pattern.pattern), pattern.flags
+    source = pattern.pattern.decode("latin-1") if isinstance(pattern.pattern, bytes) else pattern.pattern
+    return re.sub(r"^\(\?[aiLmsux]+\)", "", source), pattern.flags
 
 
 def _paired(one: Any, other: Any) -> Iterable[tuple[Any, Any]]:

@@ -186,20 +186,18 @@ def test_thousands_of_local_classes_do_not_fill_the_memory():
     "tp", [socket.socket, list[socket.socket], dict[str, socket.socket | None], Encodable[socket.socket]]
 )
 def test_a_type_without_a_form_is_refused_by_name(tp):
-    with pytest.raises(
-        EncodingError, match=r"`.*socket.*` has no form on the wire: nothing says how .*`socket.socket`"
-    ):
+    with pytest.raises(EncodingError, match=r"socket.*: socket\.socket has no encoding; register one with"):
         json_schema(tp)
 
 
 def test_a_union_is_refused_when_one_alternative_has_no_schema():
-    with pytest.raises(EncodingError, match=r"`int \| Callable"):
+    with pytest.raises(EncodingError, match=r"int \| Callable.*: a function is not written as JSON"):
         json_schema(int | Callable[[int], str])
 
 
 @pytest.mark.parametrize("tp", [type, type[int], list[type[Tree]]])
 def test_classes_as_values_are_refused(tp):
-    with pytest.raises(EncodingError, match=r"`.*type.*` has no form"):
+    with pytest.raises(EncodingError, match=r"type.*: a class is no value"):
         json_schema(tp)
 
 
@@ -233,15 +231,14 @@ def test_strict_needs_closed_objects_with_all_properties_required():
         second: Annotated[Strict, pydantic.Field(description="beside a reference")]
 
     assert is_strict(json_schema(Strict))
+    assert is_strict(json_schema(Told))
     for tp in (
         Person,
         dict[str, int],
         Any,
         tuple[int, str],
         tuple[()],
-        bytes,
         list,
-        Told,
         Annotated[str, annotated_types.Len(1, 3)],
     ):
         assert not is_strict(json_schema(tp)), tp

@@ -370,7 +370,7 @@ ROWS = [
     row(Collection[int], [1], [1]),
     row(Iterable[int], [1, 2], [1, 2]),
     row(Iterable[Point], [Point(1, 2)]),
-    row(AbstractSet[int], frozenset({2, 1}), [1, 2]),
+    row(AbstractSet[int], {2, 1}, [1, 2]),
     # classes
     row(Point, Point(1, 2)),
     row(Segment, Segment(Point(1, 2), tags=("a",))),
@@ -546,16 +546,16 @@ class Held(TypedDict):
     [
         (socket.socket, "", "socket.socket"),
         (list[Step], "[].socket", "socket.socket"),
-        (Held, "steps", "socket.socket"),
-        (tuple[int, Plain], "", "Plain"),
-        (dict[str, Plain], "", "Plain"),
+        (Held, ".steps{}[].socket", "socket.socket"),
+        (tuple[int, Plain], "[1]", "Plain"),
+        (dict[str, Plain], "{}", "Plain"),
         (Plain | None, "", "Plain"),
-        (Holder, "plain", "Plain"),
+        (Holder, ".plain", "Plain"),
         (list[Holder], "[].plain", "Plain"),
         (set[Plain], "[]", "Plain"),
-        (Box[Plain], "content", "Plain"),
+        (Box[Plain], ".content", "Plain"),
         (types.ModuleType, "", "module"),
-        (type[int], "", "type"),
+        (type[int], "", "a class"),
     ],
     ids=str,
 )
@@ -569,8 +569,7 @@ def test_a_type_without_a_form_is_refused_with_the_path_to_the_part_at_fault(tp,
         assert culprit in str(error.value)
         assert path in str(error.value)
         assert "0x" not in str(error.value)
-    assert "use" in str(as_parameter.value)
-    assert f"x{path}" in str(as_parameter.value)
+    assert re.match(rf"use\(x: .*\)\.x{re.escape(path)}: .*{culprit}", str(as_parameter.value))
 
 
 def test_the_message_of_a_refused_parameter():
@@ -639,7 +638,7 @@ def test_the_message_of_a_refused_parameter():
     ids=str,
 )
 def test_what_does_not_fit_is_refused(tp, sent):
-    with pytest.raises(ValueError, match="x") as raised:
+    with pytest.raises(ValueError, match=r"\S") as raised:
         tool_codec(tool_with(tp)).decode(f'{{"x": {sent}}}')
 
     assert len(str(raised.value)) < 1000

@@ -112,7 +112,7 @@ def test_everything_that_is_wrong_is_said_at_once():
     assert str(caught.value).splitlines() == [
         "the arguments of `weather` do not fit:",
         "`city` is missing",
-        'days: Input should be a valid integer, unable to parse string as an integer; it is "many"',
+        'days: Input should be a valid integer; it is "many"',
         "near.friends[0].name: Input should be a valid string; it is 1",
         "`town` is not a parameter; the parameters are `city`, `days`, `unit`, `near`",
     ]
@@ -212,9 +212,9 @@ def test_a_parameter_that_cannot_be_described_is_named():
 
     def plug(cable: int, into: list[Socket]) -> None: ...
 
-    with pytest.raises(EncodingError, match=r"parameter `into` of `plug` cannot be described: `list\[Socket\]`"):
+    with pytest.raises(EncodingError, match=r"^plug\(cable: int, into: list\[Socket\]\)\.into\[\]: Socket has no enc"):
         tool_codec(tool_of(plug))
-    with pytest.raises(EncodingError, match="parameter `into` of `plug`"):
+    with pytest.raises(EncodingError, match=r"plug\(.*\)\.into\[\]: Socket has no encoding; register one with"):
         json_schema_for(plug)
 
 
@@ -334,7 +334,7 @@ def test_a_result_is_written_by_the_declared_type_or_else_by_its_own():
         result(socket_like(), socket_like)
 
 
-@pytest.mark.parametrize("value", [int, lambda: 1, object(), b"\xff", {"a": [int]}, {1: 1, "1": 2}], ids=repr)
+@pytest.mark.parametrize("value", [int, lambda: 1, object(), {"a": [int]}, {1: 1, "1": 2}], ids=repr)
 def test_a_result_without_a_form_names_the_tool(value):
     with pytest.raises(EncodingError, match=r"the result of the tool `tool` cannot be written: .*type `") as caught:
         result(value)
