@@ -3,9 +3,16 @@
 A type annotation is all there is to say about a value: pydantic reads it, and from the one adapter that it makes follow
 the schema that a model is given, the decoding of what the model sends, and the form in which a value is shown to it.
 
-    adapters     one adapter a type, and the caches
+    registry     how values of a type are written and read: the codecs of users, by one call
+    builtin      the codecs that come with the package
+    forms        the form of a type: pydantic's core schema, rewritten
+    annotations, choices, binary
+                 parts of that: annotations replaced, values of enums and literals, bytes
+    writing      a core schema compiled to a function that writes values
+    adapters     all that follows from a type, made once
     schema       the JSON schema of an adapter, tidied for models
     values       `encode`: a value as JSON
+    forgiving    everything that is forgiven in what a model writes
     decoding     `decode`: JSON text as a value, and errors that a model can read
     answers      the answer of a skill
     parameters   the arguments of a signature
@@ -22,6 +29,7 @@ from effectful_agents.encoding.blocks import to_content_blocks
 from effectful_agents.encoding.calls import normal_calls
 from effectful_agents.encoding.decoding import decode
 from effectful_agents.encoding.parameters import json_schema_for
+from effectful_agents.encoding.registry import Codec, register
 from effectful_agents.encoding.schema import json_schema
 from effectful_agents.encoding.sections import render_section
 from effectful_agents.encoding.templates import format_as_content_blocks
@@ -30,6 +38,7 @@ from effectful_agents.encoding.values import encode
 
 __all__ = [
     "AnswerCodec",
+    "Codec",
     "Encodable",
     "ToolCodec",
     "answer_codec",
@@ -39,6 +48,7 @@ __all__ = [
     "json_schema",
     "json_schema_for",
     "normal_calls",
+    "register",
     "render_section",
     "to_content_blocks",
     "tool_codec",

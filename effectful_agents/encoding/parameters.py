@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import Any, NotRequired
 
-import pydantic
 from pydantic_core import ErrorDetails, from_json
 
-from effectful_agents.encoding.adapters import object_adapter
-from effectful_agents.encoding.decoding import explain, unpack, validate_text
+from effectful_agents.encoding.adapters import Adapter, object_adapter
+from effectful_agents.encoding.decoding import Misfit, explain, validate_text
+from effectful_agents.encoding.forgiving import unpack
+from effectful_agents.encoding.forms import Refused
+from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.schema import adapter_schema, admits_null, json_schema
 from effectful_agents.encoding.values import encode
 from effectful_agents.errors import EncodingError
@@ -84,13 +86,14 @@ class Parameters:
             ):  # or the model would send a null that is refused
                 shown["default"] = default
 
-    def decode(self, arguments: Any, context: Any = None) -> inspect.BoundArguments:
+    def decode(self, arguments: Any, context: Any = None, *, strict: bool = False) -> inspect.BoundArguments:
         """Bind what a model sent.
 
         Args:
             arguments: A JSON object, as text or as a dictionary; JSON inside a JSON string; or nothing at all (None, an
                 empty text, `null`), which is an object without properties.
             context: What validators of the types see as `info.context`.
+            strict: Whether nothing is forgiven.
 
         Returns:
             The arguments, with defaults for those that were not sent.
@@ -99,9 +102,11 @@ class Parameters:
             ValueError: They do not fit; the message lists every parameter that is missing, unknown or wrong.
         """
         try:
-            values = validate_text(self._validate, _arguments_text(arguments, self._owner), context)
-        except pydantic.ValidationError as error:
-            raise _misfit(self._owner, explain(error, self._describe)) from error
+            values = validate_text(self._validate, _arguments_text(arguments, self._owner), context, strict=strict)
+        except Misfit as error:
+            raise _misfit(self._owner, explain(error.details, error.data, self._describe)) from error
+        except ValueError as error:
+            raise _misfit(self._owner, str(error)) from error
         return _bind(self._signature, values)
 
     def _describe(self, detail: ErrorDetails) -> str | None:
@@ -207,13 +212,24 @@ def _annotation(parameter: Parameter) -> Any:
     return Any if parameter.annotation is Parameter.empty else parameter.annotation
 
 
-def _arguments_adapter(signature: inspect.Signature, owner: str) -> pydantic.TypeAdapter[Any]:
+def _written(signature: inspect.Signature, owner: str) -> str:
+    """A signature as it is written, without defaults: `plan(steps: list[Step])`."""
+    stars = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
+    written = [
+        f"{stars.get(one.kind, '')}{name}: {type_name(_annotation(one))}" for name, one in signature.parameters.items()
+    ]
+    return f"{owner}({', '.join(written)})"
+
+
+def _arguments_adapter(signature: inspect.Signature, owner: str) -> Adapter:
     fields: dict[str, Any] = {}
     further: dict[str, Any] = {}
     for name, one in signature.parameters.items():
         tp: Any = _annotation(one)
         try:
             json_schema(tp)
+        except Refused as error:
+            raise Refused(_written(signature, owner), f".{name}{error.path}", error.reason) from error
         except EncodingError as error:
             raise EncodingError(f"the parameter `{name}` of `{owner}` cannot be described: {error}") from error
         if one.kind is Parameter.VAR_KEYWORD:

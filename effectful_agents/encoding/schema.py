@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, override
 
-import pydantic
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
-from effectful_agents.encoding.adapters import TypeCache, no_form, type_adapter
+from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter
+from effectful_agents.encoding.names import TypeCache
 
 __all__ = ["adapter_schema", "admits_null", "is_strict", "json_schema"]
 
@@ -47,10 +47,11 @@ def json_schema(tp: Any) -> dict[str, Any]:
     return _schemas(tp)
 
 
-def adapter_schema(tp: Any, adapter: pydantic.TypeAdapter[Any]) -> dict[str, Any]:
+def adapter_schema(tp: Any, adapter: Adapter) -> dict[str, Any]:
     """The tidied schema of an adapter; `tp` is named in the error."""
+    adapter.check()
     try:
-        schema = adapter.json_schema(schema_generator=_Generator)
+        schema = _Generator().generate(adapter.core_schema, mode="validation")
     except Exception as error:  # as in `type_adapter`: a type's own code may run here
         raise no_form(tp, error) from error
     return _Tidying(schema).result()
@@ -73,6 +74,33 @@ class _Generator(GenerateJsonSchema):
         written = super().named_tuple_schema(schema)
         for field, item in zip(schema["fields"], written.get("prefixItems", ()), strict=True):
             item.setdefault("description", field["name"])
+        return written
+
+    @override
+    def model_schema(self, schema: Any) -> Any:
+        return self._with_computed(super().model_schema(schema), schema)
+
+    @override
+    def dataclass_schema(self, schema: Any) -> Any:
+        return self._with_computed(super().dataclass_schema(schema), schema)
+
+    def _with_computed(self, written: Any, schema: Any) -> Any:
+        """The schema with what a class computes itself: values show it, and it need not come back."""
+        inner = schema["schema"]
+        while "schema" in inner and "fields" not in inner:
+            inner = inner["schema"]
+        properties = written.get("properties")
+        if properties is None:
+            return written
+        for one in inner.get("computed_fields", ()):
+            shown = self.generate_inner(one["return_schema"])
+            properties[one.get("alias") or one["property_name"]] = {**shown, "readOnly": True}
+        if inner["type"] == "dataclass-args":
+            for field in inner["fields"]:
+                if not field.get("init", True) and field["name"] in properties:
+                    properties[field["name"]]["readOnly"] = True
+                    properties[field["name"]].pop("default", None)
+                    written["required"] = [name for name in written.get("required", ()) if name != field["name"]]
         return written
 
     @override
@@ -106,7 +134,7 @@ class _Tidying:
     def result(self) -> dict[str, Any]:
         root = self._rewrite(self._root)
         if "$ref" in root:  # providers want the root itself to be the object
-            root = _ordered({**self._definitions[root.pop("$ref").removeprefix(_PREFIX)], **root})
+            root = dict(self._definitions[root["$ref"].removeprefix(_PREFIX)])
         if self._definitions:
             root["$defs"] = self._definitions
         return root
@@ -127,7 +155,9 @@ class _Tidying:
         beside = self._keywords({name: value for name, value in node.items() if name != "$ref"})
         if self._uses[key] == 1 or _is_scalar(self._given[key]):  # used once: it cannot contain itself
             return _ordered({**self._rewrite(self._given[key]), **beside})
-        return {"$ref": _PREFIX + self._name(key), **beside}
+        reference = {"$ref": _PREFIX + self._name(key)}
+        # Providers refuse what stands beside a reference.
+        return _ordered({"anyOf": [reference], **beside}) if beside else reference
 
     def _keywords(self, node: dict[str, Any]) -> dict[str, Any]:
         written: dict[str, Any] = {}
@@ -144,6 +174,10 @@ class _Tidying:
             written["anyOf" if name == "oneOf" else name] = value
         if "properties" in written:
             written.setdefault("additionalProperties", False)
+        if written.get("required") == []:
+            del written["required"]
+        if written.get("type") == "array" and not written.keys() & {"items", "prefixItems"}:
+            written["items"] = {}
         return _ordered(written)
 
     def _name(self, key: str) -> str:

@@ -1,0 +1,150 @@
+"""What pydantic makes too little of is written otherwise before it sees it."""
+
+from __future__ import annotations
+
+import collections
+import collections.abc
+import re
+import types
+import typing
+from typing import Annotated, Any
+
+import pydantic
+from pydantic_core import core_schema
+
+from effectful_agents.encoding.registry import Codec
+
+__all__ = ["CODEC", "own_fields", "substituted"]
+
+CODEC = "effectful_agents.codec"
+"""The key in the metadata of a core schema under which a codec stands that is not the one of the class."""
+
+_LISTS = (collections.abc.Collection, collections.abc.Reversible, collections.abc.Container)
+_ONCE = (collections.abc.Iterator, collections.abc.Generator)
+
+
+class _ReadOnce:
+    """An iterator: it is read as a list, whose parts are checked at once."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return core_schema.no_info_after_validator_function(iter, handler(source))
+
+
+class _DefaultDict:
+    """A dictionary with a factory: the class of its values, where it can make one of nothing."""
+
+    def __init__(self, value: Any) -> None:
+        kind = typing.get_origin(value) or value
+        self.factory = kind if isinstance(kind, type) and _makes_one(kind) else None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return core_schema.no_info_after_validator_function(
+            lambda items: collections.defaultdict(self.factory, items), handler(source)
+        )
+
+
+def _makes_one(kind: type) -> bool:
+    try:
+        kind()
+    except Exception:
+        return False
+    return True
+
+
+class _Written:
+    """Values of a class in the form of a codec."""
+
+    def __init__(self, cls: type, codec: Codec) -> None:
+        self.cls = cls
+        self.codec = codec
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return core_schema.is_instance_schema(self.cls, metadata={CODEC: self.codec})
+
+
+_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "a": re.ASCII, "L": re.LOCALE}
+
+
+def _pattern_text(pattern: re.Pattern[Any]) -> Any:
+    """A pattern as text, flags that it does not itself set in front: `(?i)a+`."""
+    text = pattern.pattern
+    missing = pattern.flags & ~re.compile(text).flags
+    letters = "".join(letter for letter, flag in _FLAGS.items() if missing & flag)
+    if not letters:
+        return text
+    return f"(?{letters})".encode() + text if isinstance(text, bytes) else f"(?{letters})" + text
+
+
+def _pattern(text: Any) -> re.Pattern[Any]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"it is no regular expression: {error}") from error
+
+
+def _annotated(tp: Any, *metadata: Any) -> Any:
+    return Annotated[tp, *metadata]
+
+
+def _pattern_of(kind: Any) -> Any:
+    form = _annotated(kind, pydantic.Field(description="a regular expression of Python"))
+    return Annotated[re.Pattern, _Written(re.Pattern, Codec(form, _pattern_text, _pattern))]
+
+
+_PATTERN, _BYTES_PATTERN = _pattern_of(str), _pattern_of(bytes)
+
+
+def substituted(tp: Any) -> Any:
+    """The annotation with those parts replaced of which pydantic knows the class only, or the wrong thing.
+
+    An annotation without such parts is returned as it is, the very same object.
+
+    >>> substituted(dict[str, collections.abc.Collection[int]])
+    dict[str, list[int]]
+    """
+    origin = typing.get_origin(tp)
+    if tp is re.Pattern or origin is re.Pattern:
+        return _BYTES_PATTERN if typing.get_args(tp) == (bytes,) else _PATTERN
+    if origin is None:
+        return list[Any] if tp in _LISTS else Annotated[list[Any], _ReadOnce()] if tp in _ONCE else tp
+    if origin in (typing.Final, typing.ClassVar):
+        return substituted(typing.get_args(tp)[0])
+    if origin is Annotated:
+        inner = substituted(tp.__origin__)
+        return tp if inner is tp.__origin__ else Annotated[inner, *tp.__metadata__]
+    if origin in (typing.Literal, collections.abc.Callable):
+        return tp
+    given = typing.get_args(tp)
+    arguments = tuple(map(substituted, given))
+    if origin in _LISTS:
+        return list.__class_getitem__(arguments[0])
+    if origin is collections.defaultdict:
+        return _annotated(dict.__class_getitem__(arguments), _DefaultDict(given[1]))
+    if origin is collections.OrderedDict:
+        return _annotated(dict.__class_getitem__(arguments), pydantic.AfterValidator(collections.OrderedDict))
+    if origin in _ONCE:
+        return _annotated(list.__class_getitem__(arguments[0]), _ReadOnce())
+    if all(new is old for new, old in zip(arguments, given, strict=True)):
+        return tp
+    if origin in (typing.Union, types.UnionType):
+        return typing.Union[arguments]  # noqa: UP007
+    return origin[arguments[0] if len(arguments) == 1 else arguments]
+
+
+def own_fields(cls: type) -> dict[str, tuple[str, Any, bool]] | None:
+    """The fields of a class of the attrs library, by name: the alias, the type, and whether there is a default."""
+    if not hasattr(cls, "__attrs_attrs__"):
+        return None
+    import attrs  # noqa: PLC0415 - optional, and loaded already where there is such a class
+
+    known: Any = cls
+    attrs.resolve_types(known)
+    return {
+        field.name: (
+            field.alias or field.name,
+            Any if field.type is None else field.type,
+            field.default is not attrs.NOTHING,
+        )
+        for field in attrs.fields(known)
+        if field.init
+    }
