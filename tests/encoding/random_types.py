@@ -615,8 +615,9 @@ def _composites(inner: st.SearchStrategy[Recipe]) -> st.SearchStrategy[Recipe]:
     )
 
 
-# What pydantic itself refuses when a model with such a field is defined: `defaultdict` for most types of values.
-_FOREIGN = {"attrs": "dataclass", "bytearray": "bytes", "defaultdict": "dict"}
+# What pydantic itself refuses when a model with such a field is defined, `defaultdict` for most types of values; and
+# the abstract `Set`, of which it makes a frozen one.
+_FOREIGN = {"attrs": "dataclass", "bytearray": "bytes", "defaultdict": "dict", "Set": "frozenset"}
 
 
 def _known(recipe: Any) -> Any:
