@@ -486,7 +486,7 @@ _SEQUENCES: dict[str, Callable[[Case], Case]] = {
 _SETS: dict[str, Callable[[Case], Case]] = {
     "set": lambda inner: _sets(set, set, inner),
     "frozenset": lambda inner: _sets(frozenset, frozenset, inner),
-    "Set": lambda inner: _sets(collections.abc.Set, set, inner),
+    "Set": lambda inner: _sets(collections.abc.Set, frozenset, inner),
 }
 _MAPPINGS: dict[str, Callable[[Case, Case], Case]] = {
     "dict": lambda key, inner: _mapping(dict, dict, key, inner),
@@ -615,9 +615,8 @@ def _composites(inner: st.SearchStrategy[Recipe]) -> st.SearchStrategy[Recipe]:
     )
 
 
-# What pydantic itself refuses when a model with such a field is defined, `defaultdict` for most types of values; and
-# the abstract `Set`, of which it makes a frozen one.
-_FOREIGN = {"attrs": "dataclass", "bytearray": "bytes", "defaultdict": "dict", "Set": "frozenset"}
+# What pydantic itself refuses when a model with such a field is defined: `defaultdict` for most types of values.
+_FOREIGN = {"attrs": "dataclass", "bytearray": "bytes", "defaultdict": "dict"}
 
 
 def _known(recipe: Any) -> Any:
@@ -646,7 +645,7 @@ def same(one: Any, other: Any) -> bool:
     - NaN is NaN, which Python's `==` denies;
     - the zone of a time may be another object with the same offset;
     - the flags of a pattern may stand inside it;
-    - what a type does not tell: `Iterable` and `Sequence` come back as lists, `Set` as a set, `Mapping` as a
+    - what a type does not tell: `Iterable` and `Sequence` come back as lists, `Set` as a frozen set, `Mapping` as a
       dictionary; the factory of a `defaultdict`.
     """
     if isinstance(one, datetime.datetime | datetime.time):

@@ -370,7 +370,7 @@ ROWS = [
     row(Collection[int], [1], [1]),
     row(Iterable[int], [1, 2], [1, 2]),
     row(Iterable[Point], [Point(1, 2)]),
-    row(AbstractSet[int], {2, 1}, [1, 2]),
+    row(AbstractSet[int], frozenset({2, 1}), [1, 2]),
     # classes
     row(Point, Point(1, 2)),
     row(Segment, Segment(Point(1, 2), tags=("a",))),
