@@ -3,14 +3,16 @@
 A type annotation is all there is to say about a value: pydantic reads it, and from the one adapter that it makes follow
 the schema that a model is given, the decoding of what the model sends, and the form in which a value is shown to it.
 
+    names        types as they are written, and caches by type
     registry     how values of a type are written and read: the codecs of users, by one call
     builtin      the codecs that come with the package
     forms        the form of a type: pydantic's core schema, rewritten
-    annotations, choices, binary
-                 parts of that: annotations replaced, values of enums and literals, bytes
+    annotations, fields, scalars, choices, mappings, binary, marks
+                 parts of that
     writing      a core schema compiled to a function that writes values
     adapters     all that follows from a type, made once
-    schema       the JSON schema of an adapter, tidied for models
+    schema, strict
+                 the JSON schema of an adapter, tidied for models, and in the form that strict modes ask for
     values       `encode`: a value as JSON
     forgiving    everything that is forgiven in what a model writes
     decoding     `decode`: JSON text as a value, and errors that a model can read

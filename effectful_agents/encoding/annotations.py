@@ -7,17 +7,16 @@ import collections.abc
 import re
 import types
 import typing
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import pydantic
 from pydantic_core import core_schema
 
+from effectful_agents.encoding.marks import CODEC
 from effectful_agents.encoding.registry import Codec
 
-__all__ = ["CODEC", "own_fields", "substituted"]
-
-CODEC = "effectful_agents.codec"
-"""The key in the metadata of a core schema under which a codec stands that is not the one of the class."""
+__all__ = ["own_fields", "substituted"]
 
 _LISTS = (collections.abc.Collection, collections.abc.Reversible, collections.abc.Container)
 _ONCE = (collections.abc.Iterator, collections.abc.Generator)
@@ -94,10 +93,14 @@ def _pattern_of(kind: Any) -> Any:
 _PATTERN, _BYTES_PATTERN = _pattern_of(str), _pattern_of(bytes)
 
 
-def substituted(tp: Any) -> Any:
+def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> Any:
     """The annotation with those parts replaced of which pydantic knows the class only, or the wrong thing.
 
     An annotation without such parts is returned as it is, the very same object.
+
+    Args:
+        tp: The annotation.
+        of_class: What is put in the place of classes.
 
     >>> substituted(dict[str, collections.abc.Collection[int]])
     dict[str, list[int]]
@@ -106,16 +109,16 @@ def substituted(tp: Any) -> Any:
     if tp is re.Pattern or origin is re.Pattern:
         return _BYTES_PATTERN if typing.get_args(tp) == (bytes,) else _PATTERN
     if origin is None:
-        return list[Any] if tp in _LISTS else Annotated[list[Any], _ReadOnce()] if tp in _ONCE else tp
+        return list[Any] if tp in _LISTS else Annotated[list[Any], _ReadOnce()] if tp in _ONCE else of_class(tp)
     if origin in (typing.Final, typing.ClassVar):
-        return substituted(typing.get_args(tp)[0])
+        return substituted(typing.get_args(tp)[0], of_class)
     if origin is Annotated:
-        inner = substituted(tp.__origin__)
+        inner = substituted(tp.__origin__, of_class)
         return tp if inner is tp.__origin__ else Annotated[inner, *tp.__metadata__]
     if origin in (typing.Literal, collections.abc.Callable):
         return tp
     given = typing.get_args(tp)
-    arguments = tuple(map(substituted, given))
+    arguments = tuple(substituted(one, of_class) for one in given)
     if origin in _LISTS:
         return list.__class_getitem__(arguments[0])
     if origin is collections.defaultdict:

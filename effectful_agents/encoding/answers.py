@@ -11,7 +11,8 @@ import pydantic
 from effectful_agents.encoding.adapters import object_adapter, type_adapter
 from effectful_agents.encoding.decoding import Misfit, explain, refuse_double_keys, validate_text
 from effectful_agents.encoding.names import TypeCache, plain_type, type_name
-from effectful_agents.encoding.schema import adapter_schema, admits_null, is_strict, json_schema
+from effectful_agents.encoding.schema import json_schema, strict_schema
+from effectful_agents.encoding.strict import admits_null
 from effectful_agents.messages import ResponseFormat
 from effectful_agents.messages.text import safe_text
 
@@ -38,7 +39,9 @@ class AnswerCodec:
     `value`, since providers want objects. A bare value in its place is taken as well (`7`, `Paris`).
 
     Attributes:
-        response_format: What the request says about the form of the answer; None for text and for None.
+        response_format: What the request says about the form of the answer; None for text and for None. The schema is
+            in strict form where there is one.
+        loose_because: Why there is none; None where there is, and for text and None.
     """
 
     __slots__ = (
@@ -48,14 +51,16 @@ class AnswerCodec:
         "_validate",
         "_validate_text",
         "_validate_wrapped",
+        "loose_because",
         "response_format",
     )
 
     response_format: ResponseFormat | None
+    loose_because: str | None
 
     def __init__(self, tp: Any) -> None:
         plain = plain_type(tp)
-        self.response_format = None
+        self.response_format = self.loose_because = None
         self._nullable = self._is_none = plain is None or plain is type(None)
         self._is_text = plain is str
         adapter = type_adapter(tp)
@@ -67,12 +72,13 @@ class AnswerCodec:
         schema = json_schema(tp)
         self._nullable = admits_null(schema)
         if schema.get("type") != "object":
-            wrapper = object_adapter("Answer", {"value": tp})
-            self._validate_wrapped = wrapper.validate_json
-            schema = adapter_schema(tp, wrapper)
+            adapter = object_adapter("Answer", {"value": tp})
+            self._validate_wrapped = adapter.validate_json
+        strict = strict_schema(tp, adapter)
+        self.loose_because = strict.reason
         self.response_format = {
             "type": "json_schema",
-            "json_schema": {"name": _schema_name(tp), "schema": schema, "strict": is_strict(schema)},
+            "json_schema": {"name": _schema_name(tp), "schema": strict.schema, "strict": strict.reason is None},
         }
 
     def decode(self, content: str | None, *, context: Any = None, strict: bool = False) -> Any:

@@ -106,7 +106,7 @@ def _key(value: Any) -> tuple[Any, Any]:
 
 
 def _as_key(form: Written) -> str:
-    return form if isinstance(form, str) else json.dumps(form)
+    return form if isinstance(form, str) else "None" if form is None else json.dumps(form)
 
 
 def _listed(forms: list[Written]) -> str:

@@ -16,7 +16,8 @@ from effectful_agents.encoding.decoding import Misfit, explain, validate_text
 from effectful_agents.encoding.forgiving import unpack
 from effectful_agents.encoding.forms import Refused
 from effectful_agents.encoding.names import type_name
-from effectful_agents.encoding.schema import adapter_schema, admits_null, json_schema
+from effectful_agents.encoding.schema import adapter_schema, json_schema
+from effectful_agents.encoding.strict import admits_null
 from effectful_agents.encoding.values import encode
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text

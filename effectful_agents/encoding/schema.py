@@ -17,16 +17,16 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter
 from effectful_agents.encoding.names import TypeCache
+from effectful_agents.encoding.strict import ABSENT, PREFIX, StrictForm, strict_form
 
-__all__ = ["adapter_schema", "admits_null", "is_strict", "json_schema"]
+__all__ = ["adapter_schema", "json_schema", "strict_schema"]
 
-_PREFIX = "#/$defs/"
 _MAPS = ("properties", "patternProperties", "dependentSchemas")
 _SINGLE = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
 _LISTS = ("prefixItems", "anyOf", "oneOf", "allOf")
 # `uniqueItems` is known neither to llama.cpp's grammar nor to OpenAI; a set takes out what is double. `discriminator`
 # is OpenAPI's and repeats the names of definitions.
-_DROPPED = frozenset({"title", "uniqueItems", "discriminator", "$defs"})
+_DROPPED = frozenset({"title", "uniqueItems", "discriminator", "$defs", ABSENT})
 _FIRST = ("$ref", "type", "description", "const", "enum", "properties", "required", "additionalProperties")
 _LAST = ("default", "examples")
 _PLACE = {name: place for place, name in enumerate(_FIRST)} | dict.fromkeys(_LAST, 1000)
@@ -49,12 +49,21 @@ def json_schema(tp: Any) -> dict[str, Any]:
 
 def adapter_schema(tp: Any, adapter: Adapter) -> dict[str, Any]:
     """The tidied schema of an adapter; `tp` is named in the error."""
+    return _Tidying(_generated(tp, adapter)).result()
+
+
+def strict_schema(tp: Any, adapter: Adapter) -> StrictForm:
+    """The tidied schema of an adapter in strict form."""
+    strict, reason = strict_form(_Tidying(_generated(tp, adapter), keep=ABSENT).result())
+    return StrictForm(strict, None) if reason is None else StrictForm(adapter_schema(tp, adapter), reason)
+
+
+def _generated(tp: Any, adapter: Adapter) -> dict[str, Any]:
     adapter.check()
     try:
-        schema = _Generator().generate(adapter.core_schema, mode="validation")
+        return _Generator().generate(adapter.core_schema, mode="validation")
     except Exception as error:  # as in `type_adapter`: a type's own code may run here
         raise no_form(tp, error) from error
-    return _Tidying(schema).result()
 
 
 _schemas = TypeCache(lambda tp: adapter_schema(tp, type_adapter(tp)))
@@ -73,7 +82,8 @@ class _Generator(GenerateJsonSchema):
     def named_tuple_schema(self, schema: Any) -> Any:
         written = super().named_tuple_schema(schema)
         for field, item in zip(schema["fields"], written.get("prefixItems", ()), strict=True):
-            item.setdefault("description", field["name"])
+            said = item.get("description")
+            item["description"] = f"{field['name']}: {said}" if said else field["name"]
         return written
 
     @override
@@ -83,6 +93,14 @@ class _Generator(GenerateJsonSchema):
     @override
     def dataclass_schema(self, schema: Any) -> Any:
         return self._with_computed(super().dataclass_schema(schema), schema)
+
+    @override
+    def typed_dict_schema(self, schema: Any) -> Any:
+        written = super().typed_dict_schema(schema)
+        for name, part in written.get("properties", {}).items():
+            if name not in written.get("required", ()):
+                part[ABSENT] = True
+        return written
 
     def _with_computed(self, written: Any, schema: Any) -> Any:
         """The schema with what a class computes itself: values show it, and it need not come back."""
@@ -97,6 +115,8 @@ class _Generator(GenerateJsonSchema):
             properties[one.get("alias") or one["property_name"]] = {**shown, "readOnly": True}
         if inner["type"] == "dataclass-args":
             for field in inner["fields"]:
+                if field.get("init_only") and field["name"] in properties:  # it is not kept, and cannot be shown
+                    properties[field["name"]][ABSENT] = True
                 if not field.get("init", True) and field["name"] in properties:
                     properties[field["name"]]["readOnly"] = True
                     properties[field["name"]].pop("default", None)
@@ -118,7 +138,8 @@ class _Generator(GenerateJsonSchema):
 class _Tidying:
     """One schema being rewritten; definitions are met, named and written in the order of their first use."""
 
-    def __init__(self, schema: dict[str, Any]) -> None:
+    def __init__(self, schema: dict[str, Any], keep: str = "") -> None:
+        self._dropped = _DROPPED - {keep}
         self._root = schema
         self._given: dict[str, Any] = schema.get("$defs", {})
         nodes = [schema, *self._given.values()]
@@ -134,16 +155,16 @@ class _Tidying:
     def result(self) -> dict[str, Any]:
         root = self._rewrite(self._root)
         if "$ref" in root:  # providers want the root itself to be the object
-            root = dict(self._definitions[root["$ref"].removeprefix(_PREFIX)])
+            root = dict(self._definitions[root["$ref"].removeprefix(PREFIX)])
         if self._definitions:
             root["$defs"] = self._definitions
         return root
 
     def _target(self, ref: str) -> str:
         """The definition behind a reference, past those that only refer to another (named aliases)."""
-        key = ref.removeprefix(_PREFIX)
+        key = ref.removeprefix(PREFIX)
         while self._given[key].keys() == {"$ref"}:
-            key = self._given[key]["$ref"].removeprefix(_PREFIX)
+            key = self._given[key]["$ref"].removeprefix(PREFIX)
         return key
 
     def _rewrite(self, node: Any) -> Any:
@@ -155,14 +176,14 @@ class _Tidying:
         beside = self._keywords({name: value for name, value in node.items() if name != "$ref"})
         if self._uses[key] == 1 or _is_scalar(self._given[key]):  # used once: it cannot contain itself
             return _ordered({**self._rewrite(self._given[key]), **beside})
-        reference = {"$ref": _PREFIX + self._name(key)}
+        reference = {"$ref": PREFIX + self._name(key)}
         # Providers refuse what stands beside a reference.
         return _ordered({"anyOf": [reference], **beside}) if beside else reference
 
     def _keywords(self, node: dict[str, Any]) -> dict[str, Any]:
         written: dict[str, Any] = {}
         for name, value in node.items():
-            if name in _DROPPED:
+            if name in self._dropped:
                 continue
             if name in _MAPS and isinstance(value, dict):
                 value = {key: self._rewrite(part) for key, part in value.items()}
@@ -220,60 +241,3 @@ def _references(node: Any) -> Iterator[str]:
 
 def _ordered(node: dict[str, Any]) -> dict[str, Any]:
     return dict(sorted(node.items(), key=lambda item: _PLACE.get(item[0], len(_FIRST))))
-
-
-def admits_null(schema: dict[str, Any]) -> bool:
-    """Whether a schema offers null by name, alone or as an alternative. That of `Any` does not.
-
-    >>> admits_null(json_schema(int | None)), admits_null(json_schema(Any))
-    (True, False)
-    """
-    return _admits_null(schema, schema.get("$defs", {}))
-
-
-def _admits_null(schema: dict[str, Any], definitions: dict[str, Any]) -> bool:
-    if "$ref" in schema:
-        return _admits_null(definitions[schema["$ref"].removeprefix(_PREFIX)], definitions)
-    if schema.get("type") == "null" or None in schema.get("enum", ()):
-        return True
-    return any(_admits_null(part, definitions) for part in schema.get("anyOf", ()))
-
-
-# What OpenAI's strict mode knows. Lengths of strings, formats beyond these, defaults and tuples are not among it.
-_STRICT = frozenset(
-    re.split(
-        r"\s+",
-        "$ref $defs type description const enum anyOf pattern format properties required additionalProperties items "
-        "minItems maxItems multipleOf minimum maximum exclusiveMinimum exclusiveMaximum",
-    )
-)
-_STRICT_FORMATS = frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"))
-
-
-def is_strict(schema: dict[str, Any]) -> bool:
-    """Whether OpenAI's strict mode takes the schema: closed objects, every property required, no unknown keyword.
-
-    >>> is_strict({"type": "object", "properties": {}, "additionalProperties": False})
-    True
-    >>> is_strict({"type": "object", "additionalProperties": {"type": "integer"}})
-    False
-    """
-    if not isinstance(schema, dict) or not schema.keys() <= _STRICT:
-        return False
-    if "$ref" in schema and not schema.keys() <= {"$ref", "$defs"}:
-        return False
-    if not schema.keys() & {"type", "const", "enum", "anyOf", "$ref"}:
-        return False
-    if schema.get("format", "date") not in _STRICT_FORMATS:
-        return False
-    if schema.get("type") == "array" and "items" not in schema:
-        return False
-    if schema.get("type") == "object" and (
-        schema.get("additionalProperties") is not False
-        or list(schema.get("properties", ())) != schema.get("required", [])
-    ):
-        return False
-    parts = [part for name in ("properties", "$defs") for part in schema.get(name, {}).values()]
-    parts += schema.get("anyOf", [])
-    parts += [schema["items"]] if "items" in schema else []
-    return all(map(is_strict, parts))

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic_core import SchemaSerializer, core_schema
 
-from effectful_agents.encoding.forms import MARK, Writer
+from effectful_agents.encoding.marks import MARK, Writer
 from effectful_agents.encoding.names import type_name
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text

@@ -7,7 +7,7 @@ import pytest
 
 from effectful_agents.encoding import Encodable, answer_codec
 from effectful_agents.errors import EncodingError
-from tests.encoding.shapes import Box, Circle, Colour, Json, Level, Person, Point, Shape, Square, Tree
+from tests.encoding.shapes import Address, Box, Circle, Colour, Json, Level, Person, Point, Shape, Square, Tree
 
 Name = NewType("Name", str)
 
@@ -91,8 +91,37 @@ def test_the_name_is_one_that_providers_take():
 def test_strict_is_said_where_the_schema_allows_it():
     assert schema_of(int)["strict"]
     assert schema_of(list[Colour])["strict"]
-    assert not schema_of(Person)["strict"]
-    assert not schema_of(Any)["strict"]
+    assert schema_of(Person)["strict"]
+    for tp in (Any, dict[str, int], list, Address):
+        assert not schema_of(tp)["strict"]
+    assert answer_codec(dict[str, int]).loose_because == "an object with any keys has no strict form"
+    assert answer_codec(Person).loose_because is None
+
+
+def test_in_strict_form_null_stands_for_a_default_unless_the_type_has_a_null_itself():
+    properties = schema_of(Person)["schema"]["properties"]
+
+    assert schema_of(Person)["schema"]["required"] == list(properties)
+    assert properties["age"] == {
+        "description": "null for the default, 30",
+        "anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}],
+    }
+    assert decode('{"name": "Ann", "age": null, "friends": null, "colour": null}', Person) == Person(name="Ann")
+
+
+def test_what_strict_mode_does_not_know_is_said_in_the_description_and_enforced():
+    tp = tuple[int, Annotated[str, pydantic.Field(max_length=3)]]
+
+    assert schema_of(tp)["schema"]["properties"]["value"] == {
+        "type": "array",
+        "description": "in this order: integer, string",
+        "items": {"anyOf": [{"type": "integer"}, {"type": "string", "description": "at most 3 characters"}]},
+        "minItems": 2,
+        "maxItems": 2,
+    }
+    for content in ('{"value": ["abc", 1]}', '{"value": [1, "abcd"]}', '{"value": [1, "abc", 2]}'):
+        with pytest.raises(ValueError, match=r"value"):
+            decode(content, tp)
 
 
 @pytest.mark.parametrize(

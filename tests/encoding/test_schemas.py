@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from effectful_agents.encoding import Encodable, encode, json_schema, type_adapter
-from effectful_agents.encoding.schema import is_strict
+from effectful_agents.encoding.strict import is_strict
 from effectful_agents.errors import EncodingError
 from tests.encoding.shapes import Address, Box, Circle, Colour, Everything, Json, Level, Person, Point, Shape, Tree
 
