@@ -17,7 +17,9 @@ the schema that a model is given, the decoding of what the model sends, and the 
     forgiving    everything that is forgiven in what a model writes
     decoding     `decode`: JSON text as a value, and errors that a model can read
     answers      the answer of a skill
-    parameters   the arguments of a signature
+    parameters, arguments
+                 the parameters of a signature, and what a model sends for them
+    docstrings   descriptions of parameters and fields
     tools        a tool: its definition, its arguments, its result
     calls        tool calls as a model wrote them
     blocks       JSON as content blocks

@@ -8,15 +8,16 @@ import re
 import types
 import typing
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import pydantic
 from pydantic_core import core_schema
+from typing_extensions import Doc
 
 from effectful_agents.encoding.marks import CODEC
 from effectful_agents.encoding.registry import Codec
 
-__all__ = ["own_fields", "substituted"]
+__all__ = ["OwnField", "own_fields", "substituted"]
 
 _LISTS = (collections.abc.Collection, collections.abc.Reversible, collections.abc.Container)
 _ONCE = (collections.abc.Iterator, collections.abc.Generator)
@@ -114,7 +115,8 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
         return substituted(typing.get_args(tp)[0], of_class)
     if origin is Annotated:
         inner = substituted(tp.__origin__, of_class)
-        return tp if inner is tp.__origin__ else Annotated[inner, *tp.__metadata__]
+        docs = [pydantic.Field(description=one.documentation) for one in tp.__metadata__ if isinstance(one, Doc)]
+        return tp if inner is tp.__origin__ and not docs else _annotated(inner, *docs, *tp.__metadata__)
     if origin in (typing.Literal, collections.abc.Callable):
         return tp
     given = typing.get_args(tp)
@@ -134,20 +136,37 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
     return origin[arguments[0] if len(arguments) == 1 else arguments]
 
 
-def own_fields(cls: type) -> dict[str, tuple[str, Any, bool]] | None:
-    """The fields of a class of the attrs library, by name: the alias, the type, and whether there is a default."""
+class OwnField(NamedTuple):
+    """A field of a class of the attrs library.
+
+    Attributes:
+        alias: Its name in the constructor.
+        type: Its annotation.
+        optional: Whether the constructor does without it.
+        default: Its default, as options of pydantic's schema of one; empty where only the constructor knows it.
+    """
+
+    alias: str
+    type: Any
+    optional: bool
+    default: dict[str, Any]
+
+
+def own_fields(cls: type) -> dict[str, OwnField] | None:
+    """The fields of a class of the attrs library, by name; None for any other class."""
     if not hasattr(cls, "__attrs_attrs__"):
         return None
     import attrs  # noqa: PLC0415 - optional, and loaded already where there is such a class
 
     known: Any = cls
     attrs.resolve_types(known)
-    return {
-        field.name: (
-            field.alias or field.name,
-            Any if field.type is None else field.type,
-            field.default is not attrs.NOTHING,
-        )
-        for field in attrs.fields(known)
-        if field.init
-    }
+    result = {}
+    for field in attrs.fields(known):
+        default: Any = field.default
+        shown = {} if default is attrs.NOTHING else {"default": default}
+        if type(default).__name__ == "Factory":
+            shown = {} if default.takes_self else {"default_factory": default.factory}
+        if field.init:
+            tp = Any if field.type is None else field.type
+            result[field.name] = OwnField(field.alias or field.name, tp, default is not attrs.NOTHING, shown)
+    return result

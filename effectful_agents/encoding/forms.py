@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pydantic
 from pydantic_core import CoreSchema, core_schema
 
-from effectful_agents.encoding.annotations import own_fields, substituted
+from effectful_agents.encoding.annotations import OwnField, own_fields, substituted
 from effectful_agents.encoding.fields import SUBSTITUTE, Copies, with_substituted
 from effectful_agents.encoding.mappings import counter, mapping
 from effectful_agents.encoding.marks import CODEC, MARK, Writer
@@ -230,26 +230,31 @@ class Builder:
             )
         return node
 
-    def _attrs(self, cls: type, fields: dict[str, tuple[str, Any, bool]], path: str) -> Any:
-        """A class of the attrs library: `fields` has the alias, the type and whether there is a default, by name."""
+    def _attrs(self, cls: type, fields: dict[str, OwnField], path: str) -> Any:
         ref = f"{cls.__module__}.{cls.__qualname__}:{id(cls)}"
         if ref not in self.definitions:
             self.definitions[ref] = None
             parts = {
-                alias: core_schema.typed_dict_field(self.annotation(tp, f"{path}.{name}"), required=not optional)
-                for name, (alias, tp, optional) in fields.items()
+                field.alias: core_schema.typed_dict_field(
+                    self._with_default(field, f"{path}.{name}"), required=not field.optional
+                )
+                for name, field in fields.items()
             }
             form = core_schema.typed_dict_schema(parts, cls_name=cls.__name__, extra_behavior="forbid")
-            form["config"] = {"title": cls.__name__}
+            form |= {"config": {"title": cls.__name__}, "cls": cls}
             written = self._written(
                 cls,
                 form,
                 lambda value, _: cls(**value),
-                lambda value: {alias: getattr(value, name) for name, (alias, _, _) in fields.items()},
+                lambda value: {field.alias: getattr(value, name) for name, field in fields.items()},
                 otherwise=core_schema.is_instance_schema(cls),
             )
             self.definitions[ref] = {**written, "ref": ref}
         return core_schema.definition_reference_schema(ref)
+
+    def _with_default(self, field: OwnField, path: str) -> Any:
+        schema = self.annotation(field.type, path)
+        return core_schema.with_default_schema(schema, **field.default) if field.default else schema
 
     def _of_callable(self, node: Any, path: str) -> Any:
         self._refuse(path, "a function is not written as JSON; it takes a handler that synthesizes code")

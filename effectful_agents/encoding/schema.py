@@ -12,12 +12,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, override
 
+import typing_extensions
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError
 
-from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter
+from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter, write_anything
+from effectful_agents.encoding.docstrings import described
 from effectful_agents.encoding.names import TypeCache
 from effectful_agents.encoding.strict import ABSENT, PREFIX, StrictForm, strict_form
+from effectful_agents.errors import EncodingError
 
 __all__ = ["adapter_schema", "json_schema", "strict_schema"]
 
@@ -79,8 +83,29 @@ class _Generator(GenerateJsonSchema):
         return False
 
     @override
+    def encode_default(self, dft: Any) -> Any:
+        try:
+            return write_anything(dft)
+        except (EncodingError, RecursionError) as error:
+            raise PydanticSerializationError(str(error)) from error
+
+    @override
+    def default_schema(self, schema: Any) -> Any:
+        empty = {list: [], dict: {}, set: [], frozenset: [], tuple: []}.get(schema.get("default_factory"))
+        if empty is None:
+            return super().default_schema(schema)
+        return {**self.generate_inner(schema["schema"]), "default": empty}
+
+    @override
     def named_tuple_schema(self, schema: Any) -> Any:
         written = super().named_tuple_schema(schema)
+        names = [field["name"] for field in schema["fields"]]
+        about = described(_own_docstring(schema["cls"]), names)
+        if about.text:
+            written["description"] = about.text
+        for name, item in zip(names, written.get("prefixItems", ()), strict=True):
+            if name in about.names:
+                item.setdefault("description", about.names[name])
         for field, item in zip(schema["fields"], written.get("prefixItems", ()), strict=True):
             said = item.get("description")
             item["description"] = f"{field['name']}: {said}" if said else field["name"]
@@ -88,19 +113,19 @@ class _Generator(GenerateJsonSchema):
 
     @override
     def model_schema(self, schema: Any) -> Any:
-        return self._with_computed(super().model_schema(schema), schema)
+        return _with_descriptions(self._with_computed(super().model_schema(schema), schema), schema["cls"])
 
     @override
     def dataclass_schema(self, schema: Any) -> Any:
-        return self._with_computed(super().dataclass_schema(schema), schema)
+        return _with_descriptions(self._with_computed(super().dataclass_schema(schema), schema), schema["cls"])
 
     @override
     def typed_dict_schema(self, schema: Any) -> Any:
         written = super().typed_dict_schema(schema)
         for name, part in written.get("properties", {}).items():
-            if name not in written.get("required", ()):
+            if name not in written.get("required", ()) and schema["fields"][name]["schema"]["type"] != "default":
                 part[ABSENT] = True
-        return written
+        return _with_descriptions(written, schema.get("cls"))
 
     def _with_computed(self, written: Any, schema: Any) -> Any:
         """The schema with what a class computes itself: values show it, and it need not come back."""
@@ -133,6 +158,33 @@ class _Generator(GenerateJsonSchema):
         # warnings are about defaults that have no JSON form; they are not shown.
         if kind == "skipped-choice":
             raise PydanticInvalidForJsonSchema(detail)
+
+
+def _own_docstring(cls: Any) -> str | None:
+    """The docstring that somebody wrote for a class."""
+    doc = cls.__dict__.get("__doc__") if isinstance(cls, type) else None
+    made = doc is None or re.match(rf"{re.escape(cls.__name__)}\(.*\)( -> None)?$", doc, re.DOTALL)
+    return None if made else doc
+
+
+def _with_descriptions(written: Any, cls: Any) -> Any:
+    """The schema of a class, with the descriptions of its fields from the docstrings of it and its bases."""
+    properties = written.get("properties")
+    if not properties or not isinstance(cls, type):
+        return written
+    for base in cls.__mro__:
+        about = described(_own_docstring(base), properties)
+        for name, text in about.names.items():
+            properties[name].setdefault("description", text)
+        if base is cls and about.names:
+            written["description"] = about.text
+            if not about.text:
+                del written["description"]
+    for name, field in getattr(cls, "model_fields", {}).items():
+        text = next((one.documentation for one in field.metadata if isinstance(one, typing_extensions.Doc)), None)
+        if text is not None and name in properties:
+            properties[name].setdefault("description", text)
+    return written
 
 
 class _Tidying:

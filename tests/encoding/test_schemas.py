@@ -95,7 +95,11 @@ def test_a_recursive_type_refers_to_itself_and_its_root_is_an_object():
     schema = json_schema(Tree)
 
     assert schema["type"] == "object"
-    assert schema["properties"]["children"] == {"type": "array", "items": {"$ref": "#/$defs/Tree"}}
+    assert schema["properties"]["children"] == {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Tree"},
+        "default": [],
+    }
     assert set(schema["$defs"]) == {"Tree"}
 
 
