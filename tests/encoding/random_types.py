@@ -661,7 +661,7 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, re.Pattern):
         return _bare(one) == _bare(other)
     if isinstance(one, Mapping):
-        return len(one) == len(other) and all(same(a, b) and same(one[a], other[b]) for a, b in _paired(one, other))
+        return len(one) == len(other) and all(same(a, b) and same(one[a], other.get(b)) for a, b in _paired(one, other))
     if isinstance(one, set | frozenset):
         return len(one) == len(other) and all(same(a, b) for a, b in _paired(one, other))
     if isinstance(one, list | tuple | collections.deque):
@@ -684,6 +684,9 @@ def _bare(pattern: re.Pattern[Any]) -> tuple[Any, int]:
 
 
 def _paired(one: Any, other: Any) -> Iterable[tuple[Any, Any]]:
-    """The elements of two collections of hashable ones, each beside that which equals it; NaN beside NaN."""
+    """The elements of two collections of hashable ones, each beside the one that is the same."""
     there = {element: element for element in other}
-    return [(element, there.get(element)) for element in one]
+    return [
+        (element, there[element] if element in there else next((one for one in other if same(element, one)), None))
+        for element in one
+    ]

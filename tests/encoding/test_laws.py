@@ -390,10 +390,8 @@ def no_loss(sent: Any, read: Any, exact: bool = False) -> bool:
     """
     match sent, read:
         case dict(), dict():
-            left_out = [part for key, part in sent.items() if key not in read]
-            return all(part is None for part in left_out) and all(
-                no_loss(part, read[key], exact) for key, part in sent.items() if key in read
-            )
+            found = [(part, next((key for key in read if no_loss(name, key)), None)) for name, part in sent.items()]
+            return all(part is None if key is None else no_loss(part, read[key], exact) for part, key in found)
         case list(), dict():
             return all(isinstance(one, dict) and one.keys() == {"key", "value"} for one in sent) and no_loss(
                 {_as_text(one["key"]): one["value"] for one in sent}, read, exact
