@@ -65,20 +65,29 @@ class _Written:
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "a": re.ASCII, "L": re.LOCALE}
 
 
+_GROUP = re.compile(r"\(\?([imsxaL]+)\)")
+
+
 def _pattern_text(pattern: re.Pattern[Any]) -> Any:
-    """A pattern as text, flags that it does not itself set in front: `(?i)a+`."""
+    """A pattern as text, its flags in front: `(?i)a+`. A pattern that begins so itself gets them once more."""
     text = pattern.pattern
-    missing = pattern.flags & ~re.compile(text).flags
-    letters = "".join(letter for letter, flag in _FLAGS.items() if missing & flag)
-    if not letters:
-        return text
-    return f"(?{letters})".encode() + text if isinstance(text, bytes) else f"(?{letters})" + text
+    plain = text.decode("latin-1") if isinstance(text, bytes) else text
+    has_own = _GROUP.match(plain) is not None
+    letters = "".join(letter for letter, flag in _FLAGS.items() if pattern.flags & flag)
+    prefix = f"(?{letters})" if letters and (has_own or pattern.flags & ~re.compile(text).flags) else ""
+    return prefix.encode() + text if isinstance(text, bytes) else prefix + text
 
 
 def _pattern(text: Any) -> re.Pattern[Any]:
+    group = _GROUP.match(text.decode("latin-1") if isinstance(text, bytes) else text)
+    flags = 0
+    if group is not None:
+        text = text[group.end() :]
+        for letter in group[1]:
+            flags |= _FLAGS[letter]
     try:
-        return re.compile(text)
-    except re.error as error:
+        return re.compile(text, flags)
+    except (re.error, ValueError) as error:
         raise ValueError(f"it is no regular expression: {error}") from error
 
 

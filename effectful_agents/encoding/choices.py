@@ -61,6 +61,8 @@ def choice(
                 return value
         elif isinstance(value, str | int | float | bytes | None):
             key = _key(value)
+            if key not in table and type(value) is int:  # a whole number is a number
+                key = (float, value)
             if key in table:
                 return table[key]
             if key in own:
@@ -100,9 +102,8 @@ def _has_missing(kind: type) -> bool:
 
 
 def _key(value: Any) -> tuple[Any, Any]:
-    """What tells values apart as JSON does: 1 is 1.0, and neither is true."""
-    kind = type(value)
-    return (float if kind is int else str if isinstance(value, str) else kind, value)
+    """What tells values apart that are equal in Python: 1, 1.0 and true."""
+    return (str if isinstance(value, str) else type(value), value)
 
 
 def _as_key(form: Written) -> str:

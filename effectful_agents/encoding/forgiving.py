@@ -114,7 +114,7 @@ def _choice(value: Any) -> Any:
         for read in (_integer, _number, _boolean):
             if (found := read(value)) is not _NOTHING:
                 return found
-    return str(value) if type(value) is int else _NOTHING
+    return str(value) if type(value) is int else _integer(value)
 
 
 def _json_inside(kind: type) -> Callable[[Any], Any]:

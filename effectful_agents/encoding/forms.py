@@ -136,7 +136,7 @@ class Builder:
         if MARK in node.get("metadata", {}):
             return self.parts(node, path)
         if node.get("cls") in self._copies.originals:
-            node = {**node, "cls": self._copies.originals[node["cls"]]}
+            node = self._original(node)
         cls = node.get("cls")
         found = node.get("metadata", {}).get(CODEC) or (find(cls) if isinstance(cls, type) else None)
         if found is not None:
@@ -146,6 +146,13 @@ class Builder:
             return rewritten(node)
         special = getattr(self, "_of_" + node["type"].replace("-", "_"), None)
         return self.parts(node, path) if special is None else special(node, path)
+
+    def _original(self, node: Any) -> Any:
+        """The core schema of a class that pydantic was given a copy of."""
+        cls = self._copies.originals[node["cls"]]
+        if node["type"] != "dataclass":
+            return {**node, "cls": cls}
+        return {**node, "cls": cls, "slots": "__slots__" in vars(cls), "post_init": hasattr(cls, "__post_init__")}
 
     def parts(self, node: Any, path: str) -> Any:
         """The node with its parts rewritten."""
