@@ -88,8 +88,8 @@ def tool_with(tp: Any, default: Any = ...) -> Tool[..., Any]:
     return Tool.define(use)
 
 
-def parameters_of(tool: Tool[..., Any]) -> dict[str, Any]:
-    return tool_codec(tool).definition()["function"]["parameters"]
+def parameters_of(tool: Tool[..., Any], strict: bool = False) -> dict[str, Any]:
+    return tool_codec(tool).definition(strict=strict)["function"]["parameters"]
 
 
 def fits(schema: Mapping[str, Any], value: Any) -> bool:
@@ -153,6 +153,7 @@ def test_an_argument_is_read_as_the_value_and_fits_its_schema(recipe, data):
     sent = {"x": encode(value, case.tp)}
 
     assert not misfit(parameters_of(tool), sent), sent
+    assert not misfit(parameters_of(tool, strict=True), sent), sent
     back = tool_codec(tool).decode(json.dumps(sent)).arguments["x"]
     assert same(value, listed(value, back)), (sent, back)
 
@@ -161,17 +162,22 @@ def test_an_argument_is_read_as_the_value_and_fits_its_schema(recipe, data):
 def test_a_parameter_with_a_default_may_be_left_out_and_may_be_sent(recipe, data):
     case, value = drawn(recipe, data)
     tool = tool_with(case.tp, default=case.some)
-    schema, codec = parameters_of(tool), tool_codec(tool)
+    codec = tool_codec(tool)
+    loose, strict = parameters_of(tool), parameters_of(tool, strict=True)
     encoded = encode(value, case.tp)
 
-    assert not misfit(schema, {"x": encoded})
     back = codec.decode(json.dumps({"x": encoded})).arguments["x"]
     assert same(value, listed(value, back))
+    assert not misfit(loose, {"x": encoded})
+    assert not misfit(strict, {"x": encoded})
+
+    assert fits(loose, {})
     assert codec.decode("{}").arguments["x"] is case.some
-    if "x" in schema.get("required", ()):  # null stands for the default, unless the type itself has a null
-        assert fits(schema, {"x": None})
+    if "x" in strict.get("required", ()):  # null stands for the default, unless the type itself has a null
+        assert fits(strict, {"x": None})
         if not null_is_a_value(case):
             assert codec.decode('{"x": null}').arguments["x"] is case.some
+            assert codec.decode('{"x": null}', strict=True).arguments["x"] is case.some
 
 
 def null_is_a_value(case: Case) -> bool:
@@ -287,7 +293,7 @@ def test_what_the_schema_admits_is_read_without_loss_or_refused(recipe, data):
     """What a model that is held to the schema can write, and no value of ours ever was."""
     case = build(recipe)
     tool = tool_with(case.tp)
-    schema = parameters_of(tool)
+    schema = parameters_of(tool, strict=data.draw(st.booleans(), label="strict"))
     sent = data.draw(instances(schema, schema), label="sent")
     assume(fits(schema, sent))  # a pattern may say more than what was generated from it
 
@@ -390,8 +396,13 @@ def no_loss(sent: Any, read: Any, exact: bool = False) -> bool:
     """
     match sent, read:
         case dict(), dict():
-            found = [(part, next((key for key in read if no_loss(name, key)), None)) for name, part in sent.items()]
-            return all(part is None if key is None else no_loss(part, read[key], exact) for part, key in found)
+            names = {
+                name: name if name in read else next((key for key in read if no_loss(name, key)), None) for name in sent
+            }
+            return all(
+                part is None if names[name] is None else no_loss(part, read[names[name]], exact)
+                for name, part in sent.items()
+            )
         case list(), dict():
             return all(isinstance(one, dict) and one.keys() == {"key", "value"} for one in sent) and no_loss(
                 {_as_text(one["key"]): one["value"] for one in sent}, read, exact
@@ -472,11 +483,14 @@ def _squeezed(text: str) -> str:
 @law()
 def test_schemas_are_within_what_providers_take(recipe, data):
     case = build(recipe)
-    function = tool_codec(tool_with(case.tp)).definition()["function"]
-    parameters = function["parameters"]
-    strict = function.get("strict", False)
-
-    found = [f"{check.__name__} {path}: {rule}" for check in TOOL_CHECKS[strict] for path, rule in check(parameters)]
+    found = []
+    for asked_for in (False, True):
+        function = tool_codec(tool_with(case.tp, default=case.some)).definition(strict=asked_for)["function"]
+        strict, parameters = function.get("strict", False), function["parameters"]
+        found += [
+            f"{check.__name__} {path}: {rule}" for check in TOOL_CHECKS[strict] for path, rule in check(parameters)
+        ]
+        assert asked_for or not strict
     asked = answer_codec(case.tp).response_format
     if asked is not None:
         answer = asked["json_schema"]
@@ -486,7 +500,7 @@ def test_schemas_are_within_what_providers_take(recipe, data):
             f"answer {check.__name__} {path}: {rule}" for check in checks for path, rule in check(answer["schema"])
         ]
         found += [rule for _, rule in providers.openai_name(answer["name"])]
-    assert not found, json.dumps(parameters)
+    assert not found
 
 
 TOOL_CHECKS: dict[bool, list[Callable[[Any], list[providers.Violation]]]] = {
@@ -559,8 +573,8 @@ def wire_bytes(recipe: Recipe) -> str:
     """All that is sent for a type, and for one of its values, as text."""
     case = build(recipe)
     tool = tool_with(case.tp, default=case.some)
-    sent = [answer_codec(case.tp).response_format, tool_codec(tool).definition(), encode(case.some, case.tp)]
-    return json.dumps(sent)
+    definitions = [tool_codec(tool).definition(strict=strict) for strict in (False, True)]
+    return json.dumps([answer_codec(case.tp).response_format, *definitions, encode(case.some, case.tp)])
 
 
 @law(examples=60, many=2000)
