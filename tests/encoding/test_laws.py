@@ -36,7 +36,7 @@ from effectful_agents.errors import EncodingError
 from tests.encoding import providers
 from tests.encoding.random_types import Case, Recipe, build, recipes, same
 
-EXAMPLES, MANY = 120, 5000
+EXAMPLES, MANY = 100, 5000
 PHASES = [phase for phase in Phase if phase is not Phase.explain]
 
 
@@ -215,7 +215,7 @@ def settled(back: Any) -> Any:
 # --- what is wrong ----------------------------------------------------------------------------------------------------
 
 
-@law(examples=200)
+@law(examples=120)
 def test_a_mistake_is_refused_or_read_without_loss(recipe, data):
     case, value = drawn(recipe, data)
     sent = {"x": encode(value, case.tp)}
@@ -233,7 +233,7 @@ def test_a_mistake_is_refused_or_read_without_loss(recipe, data):
     assert 0 < len(told) < 4000
 
 
-@law(examples=200)
+@law(examples=120)
 def test_a_mistake_is_refused_where_decoding_is_strict(recipe, data):
     """What is not refused is the value's own JSON, but for the spelling of a text, and defaults that were left out."""
     case, value = drawn(recipe, data)
