@@ -25,17 +25,25 @@ the schema that a model is given, the decoding of what the model sends, and the 
     blocks       JSON as content blocks
     templates    prompts with fields
     sections     sections of a prompt as Markdown
+    records      records as text that is the same in every process
+    formats      data as lines of text
+    outputs      `Schema`: forms of output for code without a skill
 """
 
 from effectful_agents.encoding.adapters import Encodable, type_adapter
 from effectful_agents.encoding.answers import AnswerCodec, answer_codec
+from effectful_agents.encoding.binary import b64
 from effectful_agents.encoding.blocks import to_content_blocks
 from effectful_agents.encoding.calls import normal_calls
 from effectful_agents.encoding.decoding import decode
+from effectful_agents.encoding.formats import fmt_dict, fmt_list, fmt_records
+from effectful_agents.encoding.outputs import Schema, schema_for
 from effectful_agents.encoding.parameters import json_schema_for
+from effectful_agents.encoding.records import dumps, to_jsonable
 from effectful_agents.encoding.registry import Codec, register
 from effectful_agents.encoding.schema import json_schema
 from effectful_agents.encoding.sections import render_section
+from effectful_agents.encoding.strict import StrictForm, strict_form, strict_response_format
 from effectful_agents.encoding.templates import format_as_content_blocks
 from effectful_agents.encoding.tools import ToolCodec, tool_codec
 from effectful_agents.encoding.values import encode
@@ -44,17 +52,28 @@ __all__ = [
     "AnswerCodec",
     "Codec",
     "Encodable",
+    "Schema",
+    "StrictForm",
     "ToolCodec",
     "answer_codec",
+    "b64",
     "decode",
+    "dumps",
     "encode",
+    "fmt_dict",
+    "fmt_list",
+    "fmt_records",
     "format_as_content_blocks",
     "json_schema",
     "json_schema_for",
     "normal_calls",
     "register",
     "render_section",
+    "schema_for",
+    "strict_form",
+    "strict_response_format",
     "to_content_blocks",
+    "to_jsonable",
     "tool_codec",
     "type_adapter",
 ]

@@ -11,8 +11,8 @@ import pydantic
 from effectful_agents.encoding.adapters import object_adapter, type_adapter
 from effectful_agents.encoding.decoding import Misfit, explain, refuse_double_keys, validate_text
 from effectful_agents.encoding.names import TypeCache, plain_type, type_name
-from effectful_agents.encoding.schema import json_schema, strict_schema
-from effectful_agents.encoding.strict import admits_null
+from effectful_agents.encoding.schema import adapter_schema, json_schema
+from effectful_agents.encoding.strict import admits_null, is_strict, strict_form
 from effectful_agents.messages import ResponseFormat
 from effectful_agents.messages.text import safe_text
 
@@ -39,9 +39,8 @@ class AnswerCodec:
     `value`, since providers want objects. A bare value in its place is taken as well (`7`, `Paris`).
 
     Attributes:
-        response_format: What the request says about the form of the answer; None for text and for None. The schema is
-            in strict form where there is one.
-        loose_because: Why there is none; None where there is, and for text and None.
+        response_format: What the request says about the form of the answer; None for text and for None. It is the
+            type's own schema, which says all that it can; `strict_response_format` rewrites it for strict modes.
     """
 
     __slots__ = (
@@ -51,16 +50,14 @@ class AnswerCodec:
         "_validate",
         "_validate_text",
         "_validate_wrapped",
-        "loose_because",
         "response_format",
     )
 
     response_format: ResponseFormat | None
-    loose_because: str | None
 
     def __init__(self, tp: Any) -> None:
         plain = plain_type(tp)
-        self.response_format = self.loose_because = None
+        self.response_format = None
         self._nullable = self._is_none = plain is None or plain is type(None)
         self._is_text = plain is str
         adapter = type_adapter(tp)
@@ -74,12 +71,18 @@ class AnswerCodec:
         if schema.get("type") != "object":
             adapter = object_adapter("Answer", {"value": tp})
             self._validate_wrapped = adapter.validate_json
-        strict = strict_schema(tp, adapter)
-        self.loose_because = strict.reason
+            schema = adapter_schema(tp, adapter)
         self.response_format = {
             "type": "json_schema",
-            "json_schema": {"name": _schema_name(tp), "schema": strict.schema, "strict": strict.reason is None},
+            "json_schema": {"name": _schema_name(tp), "schema": schema, "strict": is_strict(schema)},
         }
+
+    @property
+    def loose_because(self) -> str | None:
+        """Why the provider cannot be asked to hold the model to the schema as it is; None where it can."""
+        if self.response_format is None or self.response_format["json_schema"]["strict"]:
+            return None
+        return strict_form(self.response_format["json_schema"]["schema"]).reason or "it has to be rewritten for that"
 
     def decode(self, content: str | None, *, context: Any = None, strict: bool = False) -> Any:
         """The value of an answer.

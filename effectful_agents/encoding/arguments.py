@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import Any
 
@@ -17,7 +16,7 @@ from effectful_agents.encoding.strict import StrictForm
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
 
-__all__ = ["PlainParameters", "arguments_text", "bind", "misfit", "names_of"]
+__all__ = ["PlainParameters", "arguments_text", "bind", "held_to", "misfit", "names_of"]
 
 _SHOWN_ERRORS, _SHOWN = 8, 300
 
@@ -39,26 +38,14 @@ class PlainParameters:
         EncodingError: The schema is none.
     """
 
-    __slots__ = ("__dict__", "_owner", "_signature", "schema", "text")
+    __slots__ = ("_check", "_owner", "_signature", "schema", "text")
 
     def __init__(self, schema: Mapping[str, Any], signature: inspect.Signature, owner: str, doc: str = "") -> None:
         self.schema = dict(schema)
         self.text = doc
         self._signature = signature
         self._owner = owner
-        _ = self._validator  # a schema that is none is told when the tool is first offered
-
-    @functools.cached_property
-    def _validator(self) -> Any:
-        from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415 - slow to load, and rarely needed
-
-        try:
-            Draft202012Validator.check_schema(self.schema)
-        except SchemaError as error:
-            raise EncodingError(
-                f"the `parameters` of the tool `{self._owner}` are no JSON schema: {error.message}"
-            ) from error
-        return Draft202012Validator(self.schema)
+        self._check = held_to(self.schema, f"the `parameters` of the tool `{owner}`")
 
     @property
     def strict(self) -> StrictForm:
@@ -81,18 +68,13 @@ class PlainParameters:
         except ValueError as error:
             raise misfit(self._owner, str(error)) from error
         if problems := self._problems(values):
-            raise misfit(self._owner, "\n".join(problems[:_SHOWN_ERRORS]))
+            raise misfit(self._owner, "\n".join(problems))
         return bind(self._signature, values)
 
     def _problems(self, values: dict[str, Any]) -> list[str]:
         problems = [f"`{name}` is not a parameter; {names_of(self.schema)}" for name in self._unknown(values)]
         problems += [f"`{name}` is missing" for name in self._missing(values)]
-        if not problems:
-            errors = sorted(self._validator.iter_errors(values), key=lambda error: str(error.json_path))
-            problems = [
-                f"{path_of(list(one.absolute_path))}: {one.message[:_SHOWN]}".removeprefix(": ") for one in errors
-            ]
-        return problems
+        return problems or self._check(values)
 
     def _unknown(self, values: dict[str, Any]) -> list[str]:
         parameters = self._signature.parameters
@@ -107,6 +89,32 @@ class PlainParameters:
             for name, one in self._signature.parameters.items()
             if name not in values and one.default is Parameter.empty and one.kind not in variadic
         ]
+
+
+def held_to(schema: dict[str, Any], name: str) -> Callable[[Any], list[str]]:
+    """A function that tells what keeps a JSON value from fitting a schema, a line for each place.
+
+    Args:
+        schema: The JSON schema.
+        name: What it is called where it is none.
+
+    Raises:
+        EncodingError: It is none.
+    """
+    from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415 - slow to load, and rarely needed
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise EncodingError(f"{name} is no JSON schema: {error.message}") from error
+    validator = Draft202012Validator(schema)
+
+    def problems(value: Any) -> list[str]:
+        errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)[:_SHOWN_ERRORS]
+        lines = [(path_of(list(error.absolute_path)), error.message[:_SHOWN]) for error in errors]
+        return [f"{place}: {text}" if place else text for place, text in lines]
+
+    return problems
 
 
 def bind(signature: inspect.Signature, values: dict[str, Any]) -> inspect.BoundArguments:

@@ -74,6 +74,8 @@ class Loose(NamedTuple):
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _EXACT = 2**53
+_SAFE_DIGITS = 15
+"""Decimal digits that a binary number keeps."""
 _LONGEST_INTEGER = 4300
 """Digits of the longest integer that Python reads from text."""
 
@@ -98,6 +100,15 @@ def _number(value: Any) -> Any:
         number = float(value)
         return number if math.isfinite(number) else _NOTHING
     return _NOTHING
+
+
+def _exact(value: Any) -> Any:
+    digits = repr(value).partition("e")[0].replace(".", "").strip("-0") if type(value) is float else ""
+    return str(value) if type(value) in (int, float) and len(digits) <= _SAFE_DIGITS else _NOTHING
+
+
+def _complex(value: Any) -> Any:
+    return str(value) if type(value) in (int, float) else _NOTHING
 
 
 def _boolean(value: Any) -> Any:
@@ -146,16 +157,18 @@ def _pairs(value: Any) -> Any:
 LOOSE = (
     Loose("a whole number as text, or with a fraction of zero", frozenset({"int_type"}), _integer),
     Loose("a number as text", frozenset({"float_type"}), _number),
+    Loose("a number for a decimal or a fraction, of at most 15 digits", frozenset({"decimal_type"}), _exact),
+    Loose("a number for a complex one", frozenset({"complex_type", "complex_str_parsing"}), _complex),
     Loose("true or false as text, in any case", frozenset({"bool_type"}), _boolean),
     Loose("null as text", frozenset(), _null),
     Loose("one of several values as text, or a text as a whole number", frozenset({"enum", "literal_error"}), _choice),
     Loose("a list as JSON text", _SEQUENCES, _json_inside(list)),
     Loose("an object as JSON text", _OBJECTS, _json_inside(dict)),
+    Loose("pairs of key and value for a mapping", _OBJECTS, _pairs),
 )
 
 FORMS = (
     Loose("NaN and the infinities as text", frozenset({"float_type"}), _not_finite),
-    Loose("pairs of key and value for a mapping", _OBJECTS, _pairs),
     Loose("null where the default is meant", frozenset(), lambda value: _LEFT_OUT if value is None else _NOTHING),
 )
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pydantic_core import core_schema
+from pydantic_core import PydanticCustomError, core_schema
 
 from effectful_agents.encoding import binary
 from effectful_agents.encoding.choices import choice, flag_names, flag_of, written_members
@@ -17,17 +17,13 @@ __all__ = ["REWRITTEN", "written_literal"]
 
 _DIGITS = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*")
 _DECIMAL = r"^-?[0-9]+(\.[0-9]+)?(E[+-]?[0-9]+)?$"
-_SAFE_DIGITS = 15
+_TEXT_WANTED = PydanticCustomError("decimal_type", "Input should be a number as text")
 
 
-def _exact(value: Any) -> Any:
-    """Refuse a number of which binary floating point has kept less than was written."""
-    if isinstance(value, bool):
-        raise ValueError("a decimal number is wanted, as text")
-    if isinstance(value, float):
-        digits = len(repr(value).partition("e")[0].replace(".", "").strip("-0"))
-        if digits > _SAFE_DIGITS:
-            raise ValueError("this many digits are lost in a JSON number; write it as text")
+def _as_text(value: Any) -> Any:
+    """Refuse JSON numbers, in which digits may have been lost."""
+    if isinstance(value, int | float):
+        raise _TEXT_WANTED
     return value
 
 
@@ -63,7 +59,13 @@ def _decimal(node: Any) -> Any:
     schema = {"type": "string", "pattern": _DECIMAL}
     if limits := _limits(node):
         schema["description"] = f"a decimal number, {limits}"
-    read = core_schema.no_info_before_validator_function(_exact, {**node, "strict": False}, metadata=shown(schema))
+    read = core_schema.no_info_before_validator_function(_as_text, {**node, "strict": False}, metadata=shown(schema))
+    return core_schema.json_or_python_schema(read, node)
+
+
+def _fraction(node: Any) -> Any:
+    schema = {"type": "string", "description": "a fraction, as 3/4"}
+    read = core_schema.no_info_before_validator_function(_as_text, {**node, "strict": False}, metadata=shown(schema))
     return core_schema.json_or_python_schema(read, node)
 
 
@@ -143,7 +145,8 @@ def written_literal(value: Any) -> Any:
 
 
 REWRITTEN: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("int", "float", "bool", "str"), _scalar),
+    **dict.fromkeys(("int", "float", "bool", "str", "complex"), _scalar),
+    "fraction": _fraction,
     **dict.fromkeys(("date", "datetime", "time", "timedelta"), _moment),
     "bytes": _bytes,
     "decimal": _decimal,

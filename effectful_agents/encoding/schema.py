@@ -20,17 +20,17 @@ from pydantic_core import PydanticSerializationError
 from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter, write_anything
 from effectful_agents.encoding.docstrings import described
 from effectful_agents.encoding.names import TypeCache
-from effectful_agents.encoding.strict import ABSENT, PREFIX, StrictForm, strict_form
+from effectful_agents.encoding.strict import PREFIX
 from effectful_agents.errors import EncodingError
 
-__all__ = ["adapter_schema", "json_schema", "strict_schema"]
+__all__ = ["adapter_schema", "json_schema"]
 
 _MAPS = ("properties", "patternProperties", "dependentSchemas")
 _SINGLE = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
 _LISTS = ("prefixItems", "anyOf", "oneOf", "allOf")
 # `uniqueItems` is known neither to llama.cpp's grammar nor to OpenAI; a set takes out what is double. `discriminator`
 # is OpenAPI's and repeats the names of definitions.
-_DROPPED = frozenset({"title", "uniqueItems", "discriminator", "$defs", ABSENT})
+_DROPPED = frozenset({"title", "uniqueItems", "discriminator", "$defs"})
 _FIRST = ("$ref", "type", "description", "const", "enum", "properties", "required", "additionalProperties")
 _LAST = ("default", "examples")
 _PLACE = {name: place for place, name in enumerate(_FIRST)} | dict.fromkeys(_LAST, 1000)
@@ -54,12 +54,6 @@ def json_schema(tp: Any) -> dict[str, Any]:
 def adapter_schema(tp: Any, adapter: Adapter) -> dict[str, Any]:
     """The tidied schema of an adapter; `tp` is named in the error."""
     return _Tidying(_generated(tp, adapter)).result()
-
-
-def strict_schema(tp: Any, adapter: Adapter) -> StrictForm:
-    """The tidied schema of an adapter in strict form."""
-    strict, reason = strict_form(_Tidying(_generated(tp, adapter), keep=ABSENT).result())
-    return StrictForm(strict, None) if reason is None else StrictForm(adapter_schema(tp, adapter), reason)
 
 
 def _generated(tp: Any, adapter: Adapter) -> dict[str, Any]:
@@ -121,11 +115,7 @@ class _Generator(GenerateJsonSchema):
 
     @override
     def typed_dict_schema(self, schema: Any) -> Any:
-        written = super().typed_dict_schema(schema)
-        for name, part in written.get("properties", {}).items():
-            if name not in written.get("required", ()) and schema["fields"][name]["schema"]["type"] != "default":
-                part[ABSENT] = True
-        return _with_descriptions(written, schema.get("cls"))
+        return _with_descriptions(super().typed_dict_schema(schema), schema.get("cls"))
 
     def _with_computed(self, written: Any, schema: Any) -> Any:
         """The schema with what a class computes itself: values show it, and it need not come back."""
@@ -140,8 +130,9 @@ class _Generator(GenerateJsonSchema):
             properties[one.get("alias") or one["property_name"]] = {**shown, "readOnly": True}
         if inner["type"] == "dataclass-args":
             for field in inner["fields"]:
-                if field.get("init_only") and field["name"] in properties:  # it is not kept, and cannot be shown
-                    properties[field["name"]][ABSENT] = True
+                if field.get("init_only") and field["name"] in properties:
+                    # It is not kept: a value cannot show it, and does not have its default either.
+                    properties[field["name"]].pop("default", None)
                 if not field.get("init", True) and field["name"] in properties:
                     properties[field["name"]]["readOnly"] = True
                     properties[field["name"]].pop("default", None)
@@ -190,8 +181,7 @@ def _with_descriptions(written: Any, cls: Any) -> Any:
 class _Tidying:
     """One schema being rewritten; definitions are met, named and written in the order of their first use."""
 
-    def __init__(self, schema: dict[str, Any], keep: str = "") -> None:
-        self._dropped = _DROPPED - {keep}
+    def __init__(self, schema: dict[str, Any]) -> None:
         self._root = schema
         self._given: dict[str, Any] = schema.get("$defs", {})
         nodes = [schema, *self._given.values()]
@@ -235,7 +225,7 @@ class _Tidying:
     def _keywords(self, node: dict[str, Any]) -> dict[str, Any]:
         written: dict[str, Any] = {}
         for name, value in node.items():
-            if name in self._dropped:
+            if name in _DROPPED:
                 continue
             if name in _MAPS and isinstance(value, dict):
                 value = {key: self._rewrite(part) for key, part in value.items()}

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-__all__ = ["ABSENT", "StrictForm", "admits_null", "is_strict", "strict_form"]
+from effectful_agents.messages import ResponseFormat
+
+__all__ = ["PREFIX", "StrictForm", "admits_null", "is_strict", "strict_form", "strict_response_format"]
 
 PREFIX = "#/$defs/"
-
-ABSENT = "x-may-be-absent"
-"""Marks a property that a value may really lack: null cannot stand for that, as it does for a default."""
 
 # What OpenAI's strict mode knows, the strictest of all. Lengths of strings, formats beyond these, defaults and tuples
 # are not among it.
@@ -39,9 +38,6 @@ _WORDS = {
     "pattern": "matches the regular expression {}",
     "format": "format: {}",
     "contentEncoding": "encoding: {}",
-    "propertyNames": "names of keys: {}",
-    "minProperties": "at least {} keys",
-    "maxProperties": "at most {} keys",
     "examples": "for example {}",
     "contentMediaType": "media type: {}",
 }
@@ -67,12 +63,15 @@ def strict_form(schema: dict[str, Any]) -> StrictForm:
     """The strict form of a schema.
 
     A property with a default becomes required, and null stands for the default. Lists whose parts differ by place
-    become lists of alternatives with a fixed length; a value has the same JSON in both forms.
+    become lists of alternatives with a fixed length. A whole value has the same JSON in both forms.
+
+    Args:
+        schema: The schema of an object, as this package makes them.
 
     >>> strict_form({"type": "object", "properties": {"a": {"type": "integer", "default": 3}}}).schema["required"]
     ['a']
-    >>> strict_form({"type": "object", "additionalProperties": {"type": "integer"}}).reason
-    'an object with any keys has no strict form'
+    >>> strict_form({"type": "object", "properties": {"a": {}}, "required": ["a"]}).reason
+    'any value at all has no strict form'
     """
     try:
         strict = _strict(schema)
@@ -82,6 +81,29 @@ def strict_form(schema: dict[str, Any]) -> StrictForm:
     except _Impossible as error:
         return StrictForm(schema, str(error))
     return StrictForm(strict, None)
+
+
+def strict_response_format(form: ResponseFormat) -> ResponseFormat:
+    """The form of an answer with its schema in strict form, where there is one; for one form always the same object.
+
+    It is for handlers that send requests to providers with a strict mode.
+    """
+    kept = _forms.get(id(form))
+    if kept is not None and kept[0] is form:
+        return kept[1]
+    given = form.get("json_schema")
+    made: Any = form
+    if given is not None and not given.get("strict"):
+        strict, reason = strict_form(given["schema"])
+        made = form if reason else {**form, "json_schema": {**given, "schema": strict, "strict": True}}
+    if len(_forms) >= _MOST_FORMS:
+        _forms.clear()
+    _forms[id(form)] = (form, made)
+    return cast(ResponseFormat, made)
+
+
+_MOST_FORMS = 1024
+_forms: dict[int, tuple[Any, Any]] = {}
 
 
 def _strict(node: Any) -> dict[str, Any]:
@@ -143,7 +165,7 @@ def _kind(node: dict[str, Any]) -> str:
 def _close(node: dict[str, Any], kept: dict[str, Any]) -> None:
     properties = node.get("properties")
     if properties is None or node.get("additionalProperties", False) is not False:
-        raise _Impossible("an object with any keys has no strict form")
+        raise _Impossible("a mapping has no strict form: no schema can name its keys")
     required = node.get("required", [])
     kept["properties"] = {
         name: _strict(part) if name in required else _nullable(name, part) for name, part in properties.items()
@@ -154,22 +176,16 @@ def _close(node: dict[str, Any], kept: dict[str, Any]) -> None:
 
 def _nullable(name: str, part: Any) -> dict[str, Any]:
     """A property that may be left out, as one that may be null."""
-    if isinstance(part, dict) and part.get(ABSENT):
-        raise _Impossible(f"the key `{name}` may be absent, which has no strict form")
+    if "default" not in part and not part.get("readOnly"):
+        raise _Impossible(f"`{name}` may be absent, and has no default that null could stand for")
     strict = _strict(part)
-    words = []
+    default = part.get("default")
     if part.get("readOnly"):
         words = ["it is computed; write null"]
-    elif "default" in part:
-        words = [
-            f"null for the default, {_shown(part['default'])}" if part["default"] is not None else "null by default"
-        ]
-    elif not _has_null(part):
-        words = ["null for the default"]
-    if _has_null(part):
-        if "default" in part and part["default"] is not None:
-            words = [f"the default is {_shown(part['default'])}"]
-        return _described(strict, words)
+    elif _has_null(part):
+        return strict if default is None else _described(strict, [f"the default is {_shown(default)}"])
+    else:
+        words = ["null for the default" + ("" if default is None else f", {_shown(default)}")]
     description = strict.pop("description", None)
     wider = {"anyOf": [*strict["anyOf"], {"type": "null"}]} if strict.keys() == {"anyOf"} else None
     result = wider or {"anyOf": [strict, {"type": "null"}]}

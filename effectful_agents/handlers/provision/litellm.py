@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from effectful_agents.encoding import strict_response_format
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.provision.litellm_errors import translated
 from effectful_agents.handlers.provision.litellm_replies import response
@@ -126,6 +127,8 @@ def _arguments(request: Mapping[str, Any]) -> dict[str, Any]:
             arguments.pop(name, None)
     elif isinstance(arguments.get("tool_choice"), ToolChoice):
         arguments["tool_choice"] = arguments["tool_choice"].to_wire()
+    if arguments.get("response_format"):
+        arguments["response_format"] = strict_response_format(arguments["response_format"])
     for name in ("messages", "tools", "response_format"):
         # Some of its providers change what they are given in place; ours are the history, and specifications made once.
         if name in arguments:
