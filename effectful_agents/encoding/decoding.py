@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from effectful_agents.messages.text import safe_text
 __all__ = ["Misfit", "decode", "explain", "validate_text"]
 
 _SHOWN_ERRORS, _SHOWN_INPUT, _SHOWN_MESSAGE = 8, 60, 300
+_SPACED = re.compile(r'"\s+:')
 _ROUNDS = 4
 """How often data is read again; one round uncovers the next where a text holds JSON."""
 
@@ -146,8 +148,9 @@ def refuse_double_keys(text: str) -> None:
     if colons < 2:
         return
     try:
-        # Each key has a colon, and parsers leave out one of two that are alike. The next step is slower.
-        if _count_keys(from_json(text)) == colons:
+        # Each key ends so, and parsers leave out one of two that are alike. The next step is slower.
+        ends = text.count('":')
+        if (ends == colons or not _SPACED.search(text)) and _count_keys(from_json(text)) == ends:
             return
         json.loads(text, object_pairs_hook=_unique)
     except _Double:
