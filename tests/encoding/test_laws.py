@@ -29,6 +29,7 @@ from effectful_agents.encoding import (
     decode,
     encode,
     format_as_content_blocks,
+    json_schema,
     to_content_blocks,
     tool_codec,
 )
@@ -65,16 +66,9 @@ def law(examples: int = EXAMPLES, many: int = MANY) -> Callable[[Callable[..., N
 # --- what a model would send ------------------------------------------------------------------------------------------
 
 
-def answer_schema(tp: Any) -> dict[str, Any] | None:
-    asked = answer_codec(tp).response_format
-    return None if asked is None else asked["json_schema"]["schema"]
-
-
 def as_answer(tp: Any, encoded: Any) -> Any:
-    """The JSON of an answer: the value, or an object around it where the schema asks for one."""
-    schema = answer_schema(tp) or {}
-    wrapped = list(schema.get("properties", ())) == ["value"] and not fits(schema, encoded)
-    return {"value": encoded} if wrapped else encoded
+    """The JSON of an answer: the value, or an object around it where the value is none."""
+    return encoded if json_schema(tp).get("type") == "object" else {"value": encoded}
 
 
 def tool_with(tp: Any, default: Any = ...) -> Tool[..., Any]:
