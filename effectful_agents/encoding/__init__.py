@@ -7,7 +7,7 @@ the schema that a model is given, the decoding of what the model sends, and the 
     registry     how values of a type are written and read: the codecs of users, by one call
     builtin      the codecs that come with the package
     forms        the form of a type: pydantic's core schema, rewritten
-    annotations, fields, scalars, choices, mappings, binary, marks
+    annotations, fields, scalars, choices, mappings, binary, patterns, marks
                  parts of that
     writing      a core schema compiled to a function that writes values
     adapters     all that follows from a type, made once

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import collections.abc
-import re
 import types
 import typing
 from collections.abc import Callable
@@ -13,9 +12,6 @@ from typing import Annotated, Any, NamedTuple
 import pydantic
 from pydantic_core import core_schema
 from typing_extensions import Doc
-
-from effectful_agents.encoding.marks import CODEC
-from effectful_agents.encoding.registry import Codec
 
 __all__ = ["OwnField", "own_fields", "substituted"]
 
@@ -51,56 +47,8 @@ def _makes_one(kind: type) -> bool:
     return True
 
 
-class _Written:
-    """Values of a class in the form of a codec."""
-
-    def __init__(self, cls: type, codec: Codec) -> None:
-        self.cls = cls
-        self.codec = codec
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return core_schema.is_instance_schema(self.cls, metadata={CODEC: self.codec})
-
-
-_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "a": re.ASCII, "L": re.LOCALE}
-
-
-_GROUP = re.compile(r"\(\?([imsxaL]+)\)")
-
-
-def _pattern_text(pattern: re.Pattern[Any]) -> Any:
-    """A pattern as text, its flags in front: `(?i)a+`. A pattern that begins so itself gets them once more."""
-    text = pattern.pattern
-    plain = text.decode("latin-1") if isinstance(text, bytes) else text
-    has_own = _GROUP.match(plain) is not None
-    letters = "".join(letter for letter, flag in _FLAGS.items() if pattern.flags & flag)
-    prefix = f"(?{letters})" if letters and (has_own or pattern.flags & ~re.compile(text).flags) else ""
-    return prefix.encode() + text if isinstance(text, bytes) else prefix + text
-
-
-def _pattern(text: Any) -> re.Pattern[Any]:
-    group = _GROUP.match(text.decode("latin-1") if isinstance(text, bytes) else text)
-    flags = 0
-    if group is not None:
-        text = text[group.end() :]
-        for letter in group[1]:
-            flags |= _FLAGS[letter]
-    try:
-        return re.compile(text, flags)
-    except (re.error, ValueError) as error:
-        raise ValueError(f"it is no regular expression: {error}") from error
-
-
 def _annotated(tp: Any, *metadata: Any) -> Any:
     return Annotated[tp, *metadata]
-
-
-def _pattern_of(kind: Any) -> Any:
-    form = _annotated(kind, pydantic.Field(description="a regular expression of Python"))
-    return Annotated[re.Pattern, _Written(re.Pattern, Codec(form, _pattern_text, _pattern))]
-
-
-_PATTERN, _BYTES_PATTERN = _pattern_of(str), _pattern_of(bytes)
 
 
 def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> Any:
@@ -116,8 +64,6 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
     dict[str, list[int]]
     """
     origin = typing.get_origin(tp)
-    if tp is re.Pattern or origin is re.Pattern:
-        return _BYTES_PATTERN if typing.get_args(tp) == (bytes,) else _PATTERN
     if origin is None:
         return list[Any] if tp in _LISTS else Annotated[list[Any], _ReadOnce()] if tp in _ONCE else of_class(tp)
     if origin in (typing.Final, typing.ClassVar):
@@ -134,8 +80,6 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
         return list.__class_getitem__(arguments[0])
     if origin is collections.defaultdict:
         return _annotated(dict.__class_getitem__(arguments), _DefaultDict(given[1]))
-    if origin is collections.OrderedDict:
-        return _annotated(dict.__class_getitem__(arguments), pydantic.AfterValidator(collections.OrderedDict))
     if origin in _ONCE:
         return _annotated(list.__class_getitem__(arguments[0]), _ReadOnce())
     if all(new is old for new, old in zip(arguments, given, strict=True)):

@@ -8,8 +8,10 @@ once: in containers, dataclasses, typed dictionaries and models.
 
 from __future__ import annotations
 
+import collections
 import collections.abc
 import contextlib
+import re
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
@@ -18,9 +20,10 @@ from pydantic_core import CoreSchema, core_schema
 
 from effectful_agents.encoding.annotations import OwnField, own_fields, substituted
 from effectful_agents.encoding.fields import SUBSTITUTE, Copies, with_substituted
-from effectful_agents.encoding.mappings import counter, mapping
+from effectful_agents.encoding.mappings import made_of_mapping, mapping
 from effectful_agents.encoding.marks import CODEC, MARK, Writer
 from effectful_agents.encoding.names import full_name
+from effectful_agents.encoding.patterns import codec_of_validator
 from effectful_agents.encoding.registry import Codec, find
 from effectful_agents.encoding.scalars import REWRITTEN
 from effectful_agents.errors import EncodingError
@@ -281,7 +284,16 @@ class Builder:
         return mapping(self, node, path)
 
     def _of_counter(self, node: Any, path: str) -> Any:
-        return counter(self, node, path)
+        return made_of_mapping(self, {**node, "values_schema": {"type": "int"}}, path, collections.Counter)
+
+    def _of_ordered_dict(self, node: Any, path: str) -> Any:
+        return made_of_mapping(self, node, path, collections.OrderedDict)
+
+    def _of_function_plain(self, node: Any, path: str) -> Any:
+        function = node["function"]["function"]
+        module, name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
+        codec = codec_of_validator(name) if module.startswith("pydantic.") else None
+        return self.parts(node, path) if codec is None else self._codec(codec, re.Pattern, node, path)
 
     def _of_json_or_python(self, node: Any, path: str) -> Any:
         written = self.rewrite(node["json_schema"], path)

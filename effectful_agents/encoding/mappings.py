@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import enum
 import typing
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from effectful_agents.encoding.scalars import written_literal
 if TYPE_CHECKING:
     from effectful_agents.encoding.forms import Builder
 
-__all__ = ["counter", "mapping"]
+__all__ = ["made_of_mapping", "mapping"]
 
 
 def mapping(builder: Builder, node: Any, path: str) -> Any:
@@ -50,12 +49,13 @@ def mapping(builder: Builder, node: Any, path: str) -> Any:
     )
 
 
-def counter(builder: Builder, node: Any, path: str) -> Any:
-    """A Counter, as the mapping that it is."""
-    counts = {"type": "int", "strict": True}
-    counted = {"type": "dict", "keys_schema": node["keys_schema"], "values_schema": counts}
-    json_schema = core_schema.no_info_after_validator_function(collections.Counter, mapping(builder, counted, path))
-    return core_schema.json_or_python_schema(json_schema, node)
+def made_of_mapping(builder: Builder, node: Any, path: str, kind: Any) -> Any:
+    """A mapping of a class of its own, which is made of a dictionary."""
+    plain = {key: value for key, value in node.items() if key != "ref"} | {"type": "dict"}
+    json_schema = core_schema.no_info_after_validator_function(kind, mapping(builder, plain, path))
+    with builder.quietly():
+        python_schema = builder.parts(node, path)
+    return core_schema.json_or_python_schema(json_schema, python_schema)
 
 
 def _as_keys(builder: Builder, node: Any) -> Any:
