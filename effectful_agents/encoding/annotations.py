@@ -74,6 +74,8 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
         return tp if inner is tp.__origin__ and not docs else _annotated(inner, *docs, *tp.__metadata__)
     if origin in (typing.Literal, collections.abc.Callable):
         return tp
+    if isinstance(origin, typing.TypeAliasType):
+        return of_class(tp)
     given = typing.get_args(tp)
     arguments = tuple(substituted(one, of_class) for one in given)
     if origin in _LISTS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from typing import Any
+from typing import Any, TypeAliasType
 
 import typing_extensions
 
@@ -76,14 +76,18 @@ class Copies:
 
     Attributes:
         originals: The classes that were copied, by their copies.
+        changed: Whether anything was substituted.
     """
 
     def __init__(self) -> None:
         self.originals: dict[Any, Any] = {}
+        self.changed = False
         self._made: dict[Any, Any] = {}
 
     def of(self, cls: Any) -> Any:
-        """The copy of a class; the class itself where there is nothing to substitute."""
+        """The copy of a class, or what an alias stands for; the same where there is nothing to substitute."""
+        if isinstance(cls, TypeAliasType) or isinstance(typing.get_origin(cls), TypeAliasType):
+            return self._unaliased(cls)
         if not isinstance(cls, type) or not _is_record(cls):
             return cls
         if cls not in self._made:
@@ -93,7 +97,18 @@ class Copies:
             if any(new[name] is not hint for name, hint in hints.items()):
                 self._made[cls] = _copy(cls, new)
                 self.originals[self._made[cls]] = cls
+                self.changed = True
         return self._made[cls]
+
+    def _unaliased(self, alias: Any) -> Any:
+        if alias not in self._made:
+            self._made[alias] = alias  # as above
+            arguments = typing.get_args(alias)
+            value = typing.get_origin(alias).__value__[arguments] if arguments else alias.__value__
+            new = substituted(value, self.of)
+            if new is not value:
+                self._made[alias], self.changed = new, True
+        return self._made[alias]
 
     def _substituted(self, hint: Any) -> Any:
         qualifier = typing.get_origin(hint)

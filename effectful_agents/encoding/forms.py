@@ -12,8 +12,9 @@ import collections
 import collections.abc
 import contextlib
 import re
+import zoneinfo
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pydantic
 from pydantic_core import CoreSchema, core_schema
@@ -23,7 +24,7 @@ from effectful_agents.encoding.fields import SUBSTITUTE, Copies, with_substitute
 from effectful_agents.encoding.mappings import made_of_mapping, mapping
 from effectful_agents.encoding.marks import CODEC, MARK, Writer
 from effectful_agents.encoding.names import full_name
-from effectful_agents.encoding.patterns import codec_of_validator
+from effectful_agents.encoding.patterns import BYTES_PATTERN, PATTERN
 from effectful_agents.encoding.registry import Codec, find
 from effectful_agents.encoding.scalars import REWRITTEN
 from effectful_agents.errors import EncodingError
@@ -107,7 +108,7 @@ class Builder:
             given = _core_schema(list.__class_getitem__(substituted(tp)))
         except pydantic.errors.PydanticSchemaGenerationError:
             copied = substituted(tp, self._copies.of)
-            if not self._copies.originals:
+            if not self._copies.changed:
                 raise
             given = _core_schema(list.__class_getitem__(copied))
         if given["type"] == "definitions":
@@ -291,9 +292,9 @@ class Builder:
 
     def _of_function_plain(self, node: Any, path: str) -> Any:
         function = node["function"]["function"]
-        module, name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
-        codec = codec_of_validator(name) if module.startswith("pydantic.") else None
-        return self.parts(node, path) if codec is None else self._codec(codec, re.Pattern, node, path)
+        ours = getattr(function, "__module__", "").startswith("pydantic.")
+        cls, codec = _VALIDATORS.get(function.__name__ if ours else "", (None, None))
+        return self.parts(node, path) if codec is None else self._codec(codec, cls, node, path)
 
     def _of_json_or_python(self, node: Any, path: str) -> Any:
         written = self.rewrite(node["json_schema"], path)
@@ -351,6 +352,25 @@ class Builder:
 
 
 _NO_CLASSES = "`type` has no encoding: a class is no value that a model could write"
+
+
+def _zone(key: str) -> zoneinfo.ZoneInfo:
+    try:
+        return zoneinfo.ZoneInfo(key)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError("it is no time zone, such as `Europe/Oslo`") from error
+
+
+# Pydantic's core schema tells these types by its own validator only, and writes them without a look at their kind.
+_VALIDATORS: dict[str, tuple[type, Codec]] = {
+    "pattern_either_validator": (re.Pattern, PATTERN),
+    "pattern_str_validator": (re.Pattern, PATTERN),
+    "pattern_bytes_validator": (re.Pattern, BYTES_PATTERN),
+    "validate_str_is_valid_iana_tz": (
+        zoneinfo.ZoneInfo,
+        Codec(Annotated[str, pydantic.Field(description="a time zone, as Europe/Oslo")], str, _zone),
+    ),
+}
 
 
 def _unreadable(value: Any, _: Any) -> Any:

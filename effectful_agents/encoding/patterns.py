@@ -9,7 +9,7 @@ import pydantic
 
 from effectful_agents.encoding.registry import Codec
 
-__all__ = ["codec_of_validator"]
+__all__ = ["BYTES_PATTERN", "PATTERN"]
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "a": re.ASCII, "L": re.LOCALE}
 
@@ -41,12 +41,5 @@ def _read(text: Any) -> re.Pattern[Any]:
 
 
 _ABOUT = pydantic.Field(description="a regular expression of Python")
-_TEXT = Codec(Annotated[str, _ABOUT], _write, _read)
-_BYTES = Codec(Annotated[bytes, _ABOUT], _write, _read)
-
-
-def codec_of_validator(name: str) -> Codec | None:
-    """The codec in the place of pydantic's validator of patterns, which is all that its core schema tells them by."""
-    if not name.startswith("pattern_"):
-        return None
-    return _BYTES if name == "pattern_bytes_validator" else _TEXT
+PATTERN = Codec(Annotated[str, _ABOUT], _write, _read)
+BYTES_PATTERN = Codec(Annotated[bytes, _ABOUT], _write, _read)

@@ -27,10 +27,13 @@ def _as_text(value: Any) -> Any:
     return value
 
 
+_NO_NUMBER = PydanticCustomError("iso_8601", "Input should be text in ISO 8601, and no number")
+
+
 def _no_timestamp(value: Any) -> Any:
     """Refuse numbers, whose unit and zone would be a guess."""
     if isinstance(value, int | float) or (isinstance(value, str) and _DIGITS.fullmatch(value)):
-        raise ValueError("it is a number; write it in ISO 8601")
+        raise _NO_NUMBER
     return value
 
 
