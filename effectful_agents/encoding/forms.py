@@ -123,11 +123,13 @@ class Builder:
         if node["type"] == SUBSTITUTE:
             return self.annotation(node["annotation"], path)
         ref = node.get("ref")
-        if ref is None or self._quiet:
+        if ref is None:
             return self._form(node, path)
         if ref not in self.definitions:
             self.definitions[ref] = None  # its place: it may contain itself
+            quiet, self._quiet = self._quiet, 0  # it may be referred to from elsewhere as well
             self.definitions[ref] = {**self._form(node, path), "ref": ref}
+            self._quiet = quiet
         return core_schema.definition_reference_schema(ref)
 
     def _reference(self, node: Any, path: str) -> Any:
