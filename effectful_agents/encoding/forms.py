@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import collections.abc
 import contextlib
+import functools
 import re
 import zoneinfo
 from collections.abc import Callable, Generator
@@ -74,7 +75,7 @@ def describe(tp: Any) -> Form:
 _CONFIG = pydantic.ConfigDict(arbitrary_types_allowed=True)
 
 _NO_SCHEMAS = frozenset({"type", "metadata", "serialization", "config", "default", "default_factory", "cls", "function",
-                         "ref", "expected", "members", "discriminator", "computed_fields", "name"})  # fmt: skip
+                         "ref", "expected", "members", "discriminator", "name"})  # fmt: skip
 _ITEMS = {"items_schema": "[]", "values_schema": "{}", "keys_schema": "{key}", "extras_schema": "{}"}
 
 
@@ -165,6 +166,9 @@ class Builder:
         return {key: value if key in _NO_SCHEMAS else self._part(key, value, path) for key, value in node.items()}
 
     def _part(self, key: str, value: Any, path: str) -> Any:
+        if key == "computed_fields":
+            with self.quietly():  # they are shown, and never asked for
+                return [{**one, "return_schema": self.rewrite(one["return_schema"], path)} for one in value]
         if isinstance(value, dict):
             if isinstance(value.get("type"), str):
                 name = value.get("name") if value["type"].endswith("-field") else None
@@ -224,7 +228,7 @@ class Builder:
             read,
             form,
             metadata={MARK: Writer(cls, encode, inner=True)},
-            serialization=core_schema.plain_serializer_function_ser_schema(encode),
+            serialization=core_schema.plain_serializer_function_ser_schema(encode, return_schema=form),
         )
         python_schema = core_schema.union_schema([otherwise, json_schema], mode="left_to_right")
         return core_schema.json_or_python_schema(json_schema, python_schema)
@@ -305,6 +309,10 @@ class Builder:
         return {**node, "json_schema": written, "python_schema": otherwise}
 
     def _of_lax_or_strict(self, node: Any, path: str) -> Any:
+        made = getattr(node["lax_schema"].get("function", {}).get("function"), "keywords", {})
+        if "default_default_factory" in made:
+            kind = functools.partial(collections.defaultdict, made["default_default_factory"])
+            return made_of_mapping(self, node["lax_schema"]["schema"], path, kind)
         # Both branches read the same JSON; one is enough to find what is to be refused.
         with self.quietly():
             lax = self.rewrite(node["lax_schema"], path)

@@ -25,7 +25,10 @@ def mapping(builder: Builder, node: Any, path: str) -> Any:
     values = builder.rewrite(node.get("values_schema", {"type": "any"}), path + "{}")
     way = _as_keys(builder, keys)
     if way == "text":
-        return {**node, "keys_schema": builder.rewrite(keys, path + "{key}"), "values_schema": values}
+        key = builder.rewrite(keys, path + "{key}")
+        if key["type"] in ("int", "float", "bool"):  # behind a function of the user's the text is no longer JSON's
+            key = {**key, "strict": False}
+        return {**node, "keys_schema": key, "values_schema": values}
     if isinstance(way, list):
         key = choice(way, error="enum", as_keys=True)
         names = {(type(value), value): form for form, value in way}

@@ -126,7 +126,10 @@ class _Generator(GenerateJsonSchema):
         if properties is None:
             return written
         for one in inner.get("computed_fields", ()):
-            shown = self.generate_inner(one["return_schema"])
+            try:
+                shown = self.generate_inner(one["return_schema"])
+            except PydanticInvalidForJsonSchema:  # it is not asked for
+                shown = {}
             properties[one.get("alias") or one["property_name"]] = {**shown, "readOnly": True}
         if inner["type"] == "dataclass-args":
             for field in inner["fields"]:

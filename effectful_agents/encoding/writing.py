@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from typing import Any
 
 from pydantic_core import SchemaSerializer, core_schema
@@ -162,25 +162,34 @@ class _Compiler:
 
     def _pydantic(self, node: Any) -> Write:
         """What users wrote, and scalars that have one form only, by pydantic."""
-        whole = core_schema.definitions_schema(node, self._definitions) if self._definitions else node
-        # Not the serializers that classes keep of themselves: those know nothing of what was rewritten.
-        dump = SchemaSerializer(whole, _use_prebuilt=False).to_python
-        anything, wanted = self._anything, node["type"]
+        dump, anything = self._dump(node), self._anything
 
         def write(value: Any) -> Any:
+            written = dump(value)
+            if written is value and not isinstance(value, str | int | float | list | dict | None):
+                raise unwritable(value)
+            return anything(written)
+
+        return write
+
+    def _dump(self, node: Any) -> Callable[..., Any]:
+        """Pydantic's function that writes values of a core schema."""
+        whole = core_schema.definitions_schema(node, self._definitions) if self._definitions else node
+        # Not the serializers that classes keep of themselves: those know nothing of what was rewritten.
+        to_python = SchemaSerializer(whole, _use_prebuilt=False).to_python
+        anything, wanted = self._anything, node["type"]
+
+        def dump(value: Any, **options: Any) -> Any:
             try:
-                written = dump(value, mode="json", by_alias=True, warnings="error", fallback=anything)
+                return to_python(value, mode="json", by_alias=True, warnings="error", fallback=anything, **options)
             except EncodingError:
                 raise
             except Exception as error:  # a type may bring its own serializer, whose code can raise anything
                 if "UnexpectedValue" in str(error):
                     raise _other(value, wanted) from error
                 raise unwritable(value, f"{type(error).__name__} while it was written") from error
-            if written is value and not isinstance(value, str | int | float | list | dict | None):
-                raise unwritable(value)
-            return anything(written)
 
-        return write
+        return dump
 
     def _definition_ref(self, node: Any) -> Write:
         ref, made = node["schema_ref"], self._made
@@ -262,50 +271,52 @@ class _Compiler:
 
     def _dataclass(self, node: Any) -> Write:
         inner = _bare(node["schema"])
-        if inner["type"] != "dataclass-args" or _has_own_serializers(inner["fields"]):
+        if inner["type"] != "dataclass-args":
             return self._pydantic(node)
-        fields = [
-            (field.get("serialization_alias", field["name"]), field["name"], self.write(field["schema"]))
-            for field in inner["fields"]
-            if not field.get("init_only")
-        ]
-        return self._object(node["cls"], fields + self._computed(inner))
+        fields = {field["name"]: field for field in inner["fields"] if not field.get("init_only")}
+        return self._object(node, fields, inner)
 
     def _model(self, node: Any) -> Write:
         inner = _bare(node["schema"])
         if node.get("root_model"):
             root = self.write(node["schema"])
             return self._by_class(node["cls"], lambda value: root(value.root))
-        if inner["type"] != "model-fields" or _has_own_serializers(inner["fields"].values()):
+        if inner["type"] != "model-fields":
             return self._pydantic(node)
-        fields = [
-            (field.get("serialization_alias", name), name, self.write(field["schema"]))
-            for name, field in inner["fields"].items()
-        ]
-        return self._object(node["cls"], fields + self._computed(inner))
+        return self._object(node, inner["fields"], inner)
 
-    def _computed(self, node: Any) -> list[tuple[str, str, Write]]:
-        return [
-            (one.get("alias") or one["property_name"], one["property_name"], self.write(one["return_schema"]))
-            for one in node.get("computed_fields", ())
-        ]
-
-    def _object(self, cls: type, fields: list[tuple[str, str, Write]]) -> Write:
+    def _object(self, node: Any, fields: Mapping[str, Any], inner: Any) -> Write:
         anything = self._anything
+        # What a method of the class writes, or leaves out, is written by pydantic: it hands on the instance.
+        by_method = {name for name, field in fields.items() if _has_own_serializer(field)}
+        dump = self._dump(node) if by_method else None
+        plan = [
+            (field.get("serialization_alias", name), name, None if name in by_method else self.write(field["schema"]))
+            for name, field in fields.items()
+        ]
+        for one in inner.get("computed_fields", ()):
+            name = one["property_name"]
+            plan.append((one.get("alias") or name, name, self.write(one["return_schema"])))
 
         def write(value: Any) -> dict[str, Any]:
+            dumped = {} if dump is None else dump(value, include=by_method)
             written = {}
-            for key, name, inner in fields:
+            for key, name, write_field in plan:
+                if write_field is None:
+                    if key in dumped:
+                        written[key] = anything(dumped[key])
+                    continue
                 try:
-                    written[key] = inner(getattr(value, name))
+                    part = getattr(value, name)
                 except AttributeError:  # a field that the constructor has not set
                     continue
+                written[key] = write_field(part)
             extra = getattr(value, "__pydantic_extra__", None)
             if extra:
                 written.update((safe_text(key), anything(part)) for key, part in extra.items())
             return written
 
-        return self._by_class(cls, write)
+        return self._by_class(node["cls"], write)
 
     def _by_class(self, cls: type, write: Write) -> Write:
         """Write instances of the class itself; those of subclasses have more to show, and are written by their own."""
@@ -330,8 +341,6 @@ class _Compiler:
             name: (field.get("serialization_alias", name), self.write(field["schema"]), field.get("required", True))
             for name, field in node["fields"].items()
         }
-        if _has_own_serializers(node["fields"].values()):
-            return self._pydantic(node)
         further = self.write(node["extras_schema"]) if node.get("extras_schema") else self._anything
         required = {name for name, (_, _, needed) in fields.items() if needed}
         closed = node.get("extra_behavior") == "forbid"
@@ -423,13 +432,9 @@ def _bare(node: Any) -> Any:
     return node
 
 
-def _has_own_serializers(fields: Iterable[Any]) -> bool:
-    return any(
-        field.get("serialization_exclude")
-        or field.get("serialization_exclude_if")
-        or _serializes_itself(field["schema"])
-        for field in fields
-    )
+def _has_own_serializer(field: Any) -> bool:
+    left_out = field.get("serialization_exclude") or field.get("serialization_exclude_if")
+    return bool(left_out) or _serializes_itself(field["schema"])
 
 
 def _serializes_itself(node: Any) -> bool:
