@@ -211,10 +211,24 @@ class Dot:
     x: int = attrs.field(validator=attrs.validators.ge(0))
 
 
+class Ordered(pydantic.BaseModel):
+    """What pydantic would write in its own way."""
+
+    modes: collections.OrderedDict[str, Permission]
+    cells: collections.OrderedDict[tuple[int, str], int]
+    pattern: re.Pattern[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    lists: collections.defaultdict[str, Colour]
+
+
 UserId = NewType("UserId", int)
 Bounded = TypeVar("Bounded", bound=int)
 Defaulted = typing_extensions.TypeVar("Defaulted", default=str)
 type Ints = list[int]
+type Groups = collections.defaultdict[int, list[str]]
 type Linked[T] = tuple[T, Linked[T] | None]
 
 
@@ -230,7 +244,8 @@ def text(encoded: Any) -> bool:
 
 def row(tp: Any, value: Any, wire: Any = ..., name: str | None = None) -> Any:
     shown = name or re.sub(r"[\w.]*\.(\w+)", r"\1", str(tp) if not isinstance(tp, type) else tp.__name__)
-    return pytest.param(Row(tp, value, wire), id=f"{shown}={value!r}"[:70])
+    shown = shown if name else f"{shown}={value!r}"[:70]
+    return pytest.param(Row(tp, value, wire), id=shown)
 
 
 UTC = datetime.UTC
@@ -398,6 +413,15 @@ ROWS = [
     row(Page[int], Page[int](items=[1], next=Page[int](items=[]))),
     row(Numbers, Numbers([1, 2]), [1, 2]),
     row(dict[str, Numbers], {"a": Numbers([1])}),
+    row(
+        Ordered,
+        Ordered(
+            modes=collections.OrderedDict(a=Permission.R | Permission.W, b=Permission(0)),
+            cells=collections.OrderedDict({(1, "a,b"): 2}),
+            pattern=re.compile("a", re.IGNORECASE),
+        ),
+    ),
+    row(Slots, Slots(lists=collections.defaultdict(lambda: Colour.RED, a=Colour.BLUE)), name="Slots"),
     row(Robot, Robot("R", parts=["p"]), {"name": "R", "arms": 2, "parts": ["p"]}),
     row(list[Dot], [Dot(1)], [{"x": 1}]),
     # metadata and names
@@ -411,6 +435,7 @@ ROWS = [
     row(UserId, UserId(3), 3),
     row(list[UserId], [UserId(3)], [3]),
     row(Ints, [1], [1]),
+    row(Groups, collections.defaultdict(list, {1: ["a"]})),
     row(Pair[int], (1, 2)),
     row(Rose[int], [1, [2, []]], [1, [2, []]]),
     row(Linked[int], (1, (2, None))),
