@@ -14,7 +14,7 @@ import typing_extensions
 
 from effectful_agents.encoding.annotations import substituted
 
-__all__ = ["SUBSTITUTE", "Copies", "with_substituted"]
+__all__ = ["SUBSTITUTE", "Copies", "computed_fields", "with_substituted"]
 
 SUBSTITUTE = "substitute"
 """The type of a core schema that stands for an annotation, which is to be described in its place."""
@@ -26,6 +26,12 @@ def _hints(cls: Any) -> dict[str, Any]:
     except (NameError, TypeError):  # names of a function that has returned; pydantic found them
         return {}
     return {name: _unqualified(hint) for name, hint in hints.items()}
+
+
+def computed_fields(cls: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are no parameters of its constructor, and their annotations."""
+    hints = _hints(cls)
+    return {field.name: hints.get(field.name, Any) for field in dataclasses.fields(cls) if not field.init}
 
 
 def _unqualified(hint: Any) -> Any:

@@ -21,7 +21,7 @@ import pydantic
 from pydantic_core import CoreSchema, core_schema
 
 from effectful_agents.encoding.annotations import OwnField, own_fields, substituted
-from effectful_agents.encoding.fields import SUBSTITUTE, Copies, with_substituted
+from effectful_agents.encoding.fields import SUBSTITUTE, Copies, computed_fields, with_substituted
 from effectful_agents.encoding.mappings import made_of_mapping, mapping
 from effectful_agents.encoding.marks import CODEC, MARK, Writer
 from effectful_agents.encoding.names import full_name
@@ -125,11 +125,11 @@ class Builder:
             return self.annotation(node["annotation"], path)
         ref = node.get("ref")
         if ref is None:
-            return self._form(node, path)
+            return _with_words(node, self._form(node, path))
         if ref not in self.definitions:
             self.definitions[ref] = None  # its place: it may contain itself
             quiet, self._quiet = self._quiet, 0  # it may be referred to from elsewhere as well
-            self.definitions[ref] = {**self._form(node, path), "ref": ref}
+            self.definitions[ref] = {**_with_words(node, self._form(node, path)), "ref": ref}
             self._quiet = quiet
         return core_schema.definition_reference_schema(ref)
 
@@ -336,8 +336,20 @@ class Builder:
         inner = node["schema"]
         while inner["type"] != "dataclass-args" and "schema" in inner:
             inner = inner["schema"]
-        if inner["type"] == "dataclass-args" and all(field.get("init", True) for field in inner["fields"]):
-            return self._closed(node, node["cls"])
+        if inner["type"] == "dataclass-args":
+            # Fields without a default that a constructor computes are missing there.
+            known = {field["name"] for field in inner["fields"]}
+            with self.quietly():
+                inner["computed_fields"] = [
+                    *inner.get("computed_fields", ()),
+                    *(
+                        core_schema.computed_field(name, self.annotation(tp, f"{path}.{name}"))
+                        for name, tp in computed_fields(node["cls"]).items()
+                        if name not in known
+                    ),
+                ]
+            if not inner["computed_fields"] and all(field.get("init", True) for field in inner["fields"]):
+                return self._closed(node, node["cls"])
         return node  # fields that a constructor computes are shown, and ignored where they come back
 
     def _of_model(self, node: Any, path: str) -> Any:
@@ -362,6 +374,18 @@ class Builder:
 
 
 _NO_CLASSES = "`type` has no encoding: a class is no value that a model could write"
+
+
+def _with_words(node: Any, form: Any) -> Any:
+    """A form with what `Annotated` says about the JSON schema of the node that it replaces: a description, mostly."""
+    metadata, own = node.get("metadata", {}), form.get("metadata", {})
+    words, functions = metadata.get("pydantic_js_updates"), metadata.get("pydantic_js_annotation_functions", ())
+    if own is metadata or not (words or functions):
+        return form
+    said = [*own.get("pydantic_js_functions", ()), *functions]
+    if words:
+        said.append(lambda core, handler: {**handler(core), **words})
+    return {**form, "metadata": {**own, "pydantic_js_functions": said}}
 
 
 def _zone(key: str) -> zoneinfo.ZoneInfo:

@@ -42,6 +42,9 @@ _LIMITS = {"ge": "at least {}", "gt": "greater than {}", "le": "at most {}", "lt
            "decimal_places": "with at most {} decimal places"}  # fmt: skip
 
 
+_LENGTHS = {"min_length": "at least {} bytes", "max_length": "at most {} bytes"}
+
+
 def _limits(node: Any) -> str:
     return ", ".join(text.format(node[key]) for key, text in _LIMITS.items() if node.get(key) is not None)
 
@@ -51,8 +54,10 @@ def _scalar(node: Any) -> Any:
 
 
 def _bytes(node: Any) -> Any:
+    limits = [text.format(node[key]) for key, text in _LENGTHS.items() if key in node]
+    about = {**binary.SCHEMA, "description": "; ".join([binary.SCHEMA["description"], *limits])}
     schema = core_schema.no_info_before_validator_function(
-        binary.read, node, metadata={MARK: Writer(bytes, binary.write, inner=False)} | shown(binary.SCHEMA)
+        binary.read, node, metadata={MARK: Writer(bytes, binary.write, inner=False)} | shown(about)
     )
     schema["serialization"] = core_schema.plain_serializer_function_ser_schema(binary.write)
     return core_schema.json_or_python_schema(schema, node)
@@ -75,6 +80,8 @@ def _fraction(node: Any) -> Any:
 def _moment(node: Any) -> Any:
     # The function hands on a Python text, which the strict form of the node would refuse.
     read = core_schema.no_info_before_validator_function(_no_timestamp, {**node, "strict": False})
+    if limits := _limits(node):  # JSON schema has no words for them
+        read["metadata"] = {"pydantic_js_functions": [lambda core, handler: {"description": limits, **handler(core)}]}
     return core_schema.json_or_python_schema(read, node)
 
 

@@ -125,21 +125,24 @@ class _Generator(GenerateJsonSchema):
         properties = written.get("properties")
         if properties is None:
             return written
-        for one in inner.get("computed_fields", ()):
+        computed = [
+            (one.get("alias") or one["property_name"], one["return_schema"]) for one in inner.get("computed_fields", ())
+        ]
+        for field in inner["fields"] if inner["type"] == "dataclass-args" else ():
+            name = field["name"]
+            if not field.get("init", True):
+                schema = field["schema"]
+                computed.append((name, schema["schema"] if schema["type"] == "default" else schema))
+            elif field.get("init_only") and name in properties:
+                # It is not kept: a value cannot show it, and does not have its default either.
+                properties[name].pop("default", None)
+        for name, part in computed:
             try:
-                shown = self.generate_inner(one["return_schema"])
+                shown = self.generate_inner(part)
             except PydanticInvalidForJsonSchema:  # it is not asked for
                 shown = {}
-            properties[one.get("alias") or one["property_name"]] = {**shown, "readOnly": True}
-        if inner["type"] == "dataclass-args":
-            for field in inner["fields"]:
-                if field.get("init_only") and field["name"] in properties:
-                    # It is not kept: a value cannot show it, and does not have its default either.
-                    properties[field["name"]].pop("default", None)
-                if not field.get("init", True) and field["name"] in properties:
-                    properties[field["name"]]["readOnly"] = True
-                    properties[field["name"]].pop("default", None)
-                    written["required"] = [name for name in written.get("required", ()) if name != field["name"]]
+            properties[name] = {**shown, "readOnly": True}
+            written["required"] = [one for one in written.get("required", ()) if one != name]
         return written
 
     @override
