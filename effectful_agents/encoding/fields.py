@@ -92,7 +92,8 @@ class Copies:
 
     def of(self, cls: Any) -> Any:
         """The copy of a class, or what an alias stands for; the same where there is nothing to substitute."""
-        if isinstance(cls, TypeAliasType) or isinstance(typing.get_origin(cls), TypeAliasType):
+        named = (TypeAliasType, typing.NewType)
+        if isinstance(cls, named) or isinstance(typing.get_origin(cls), TypeAliasType):
             return self._unaliased(cls)
         if not isinstance(cls, type) or not _is_record(cls):
             return cls
@@ -110,7 +111,9 @@ class Copies:
         if alias not in self._made:
             self._made[alias] = alias  # as above
             arguments = typing.get_args(alias)
-            value = typing.get_origin(alias).__value__[arguments] if arguments else alias.__value__
+            value = getattr(alias, "__supertype__", None)  # of a NewType
+            if value is None:
+                value = typing.get_origin(alias).__value__[arguments] if arguments else alias.__value__
             new = substituted(value, self.of)
             if new is not value:
                 self._made[alias], self.changed = new, True
