@@ -3,47 +3,80 @@
 A type annotation is all there is to say about a value: pydantic reads it, and from the one adapter that it makes follow
 the schema that a model is given, the decoding of what the model sends, and the form in which a value is shown to it.
 
-    adapters     one adapter a type, and the caches
-    schema       the JSON schema of an adapter, tidied for models
+    names        types as they are written, and caches by type
+    registry     how values of a type are written and read: the codecs of users, by one call
+    builtin      the codecs that come with the package
+    forms        the form of a type: pydantic's core schema, rewritten
+    annotations, fields, scalars, choices, mappings, binary, patterns, marks
+                 parts of that
+    writing      a core schema compiled to a function that writes values
+    adapters     all that follows from a type, made once
+    schema, strict
+                 the JSON schema of an adapter, tidied for models, and in the form that strict modes ask for
     values       `encode`: a value as JSON
+    forgiving    everything that is forgiven in what a model writes
     decoding     `decode`: JSON text as a value, and errors that a model can read
     answers      the answer of a skill
     partial      an answer of which more is to come
-    parameters   the arguments of a signature
+    parameters, arguments
+                 the parameters of a signature, and what a model sends for them
+    docstrings   descriptions of parameters and fields
     tools        a tool: its definition, its arguments, its result
     calls        tool calls as a model wrote them
     blocks       JSON as content blocks
     templates    prompts with fields
     sections     sections of a prompt as Markdown
+    records      records as text that is the same in every process
+    formats      data as lines of text
+    outputs      `Schema`: forms of output for code without a skill
 """
 
 from effectful_agents.encoding.adapters import Encodable, type_adapter
 from effectful_agents.encoding.answers import AnswerCodec, answer_codec
+from effectful_agents.encoding.binary import b64
 from effectful_agents.encoding.blocks import to_content_blocks
 from effectful_agents.encoding.calls import normal_calls
 from effectful_agents.encoding.decoding import decode
+from effectful_agents.encoding.formats import fmt_dict, fmt_list, fmt_records
+from effectful_agents.encoding.outputs import Schema, schema_for
 from effectful_agents.encoding.parameters import json_schema_for
 from effectful_agents.encoding.partial import PartialDecoder
+from effectful_agents.encoding.records import dumps, to_jsonable
+from effectful_agents.encoding.registry import Codec, register
 from effectful_agents.encoding.schema import json_schema
 from effectful_agents.encoding.sections import render_section
+from effectful_agents.encoding.strict import StrictForm, strict_form, strict_response_format
 from effectful_agents.encoding.templates import format_as_content_blocks
 from effectful_agents.encoding.tools import ToolCodec, tool_codec
 from effectful_agents.encoding.values import encode
 
 __all__ = [
     "AnswerCodec",
+    "Codec",
     "Encodable",
     "PartialDecoder",
+    "Schema",
+    "StrictForm",
     "ToolCodec",
     "answer_codec",
+    "b64",
     "decode",
+    "dumps",
     "encode",
+    "fmt_dict",
+    "fmt_list",
+    "fmt_records",
     "format_as_content_blocks",
     "json_schema",
     "json_schema_for",
     "normal_calls",
+    "register",
     "render_section",
+    "schema_for",
+    "strict_form",
+    "strict_response_format",
     "to_content_blocks",
+    "to_jsonable",
     "tool_codec",
     "type_adapter",
 ]

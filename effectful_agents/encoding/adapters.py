@@ -1,176 +1,134 @@
-"""One pydantic adapter for each type, and the cache that holds what is derived from a type.
+"""Everything that follows from a type annotation, made once: the core schema, its validator, its writer.
 
-The adapter is the definition of a type's form on the wire: schema, decoding and encoding are all read from it.
+There is one `Adapter` for a type, and from it follow schema, decoding and encoding.
 """
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import enum
+import io
 import re
 import types
-import typing
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeAliasType
+from collections.abc import Callable, Iterator, Mapping, Set
+from typing import Annotated, Any
 
 import pydantic
 import typing_extensions
+from pydantic_core import CoreSchema, SchemaValidator
 
+from effectful_agents.encoding import builtin as _builtin  # noqa: F401 - what it registers is there before all else
+from effectful_agents.encoding.annotations import substituted
+from effectful_agents.encoding.forms import Refused, describe
+from effectful_agents.encoding.names import TypeCache, type_name, without_addresses
+from effectful_agents.encoding.registry import find
+from effectful_agents.encoding.writing import Write, as_key, compiled, number, sort, unwritable
 from effectful_agents.errors import EncodingError
+from effectful_agents.messages.text import safe_text
 
-__all__ = [
-    "Encodable",
-    "TypeCache",
-    "new_adapter",
-    "no_form",
-    "object_adapter",
-    "plain_type",
-    "type_adapter",
-    "type_name",
-    "without_addresses",
-]
+__all__ = ["Adapter", "Encodable", "new_adapter", "no_form", "object_adapter", "type_adapter", "write_anything"]
 
 type Encodable[T] = Annotated[T, "encoded"]
 """A value of T that crosses the wire. `Encodable[int]` is an `int` to Python and to a type checker."""
 
 
-class TypeCache[V]:
-    """What `build` makes of a type, made once.
+class Adapter:
+    """A type on the wire.
 
-    Python's own equality of types is too coarse for a key: `int | str == str | int`, though their schemas differ. So
-    a type is looked up by its identity, then by its structure in the order in which it is written. Both tables are
-    bounded: what is derived from a class holds the class, so a weak table would never let go of a class made in a
-    function.
+    Values can be written of more types than a model can be asked for: a part without a decoder is refused when the
+    validator is first needed.
 
-    Args:
-        build: Makes the value; an exception is not remembered.
-        size: How many types are kept; beyond it the oldest is forgotten, and made again when it is needed.
+    Attributes:
+        type: The annotation.
+        core_schema: What pydantic is given.
     """
 
-    __slots__ = ("_build", "_by_identity", "_by_structure", "_size")
+    __slots__ = ("_refusals", "_validator", "_write", "core_schema", "type")
 
-    def __init__(self, build: Callable[[Any], V], size: int = 1024) -> None:
-        self._build = build
-        self._size = size
-        # The entries hold the type itself: while one is there, no other object can have the identities in its key.
-        self._by_identity: dict[int, tuple[Any, V]] = {}
-        self._by_structure: dict[Any, tuple[Any, V]] = {}
+    def __init__(self, tp: Any) -> None:
+        form = describe(tp)
+        self.type = tp
+        self.core_schema: CoreSchema = form.schema
+        self._refusals = form.refusals
+        self._validator: SchemaValidator | None = None
+        self._write: Write | None = None
 
-    def __call__(self, tp: Any) -> V:
-        entry = self._by_identity.get(id(tp))
-        if entry is not None and entry[0] is tp:
-            return entry[1]
-        key = _structure(tp)
-        found = self._by_structure.get(key)
-        if found is None:
-            found = self._keep(self._by_structure, key, (tp, self._build(tp)))
-        return self._keep(self._by_identity, id(tp), (tp, found[1]))[1]
+    def check(self) -> None:
+        """Refuse a type of which a part cannot be asked for.
 
-    def _keep(self, table: dict[Any, tuple[Any, V]], key: Any, entry: tuple[Any, V]) -> tuple[Any, V]:
-        while len(table) >= self._size:
-            table.pop(next(iter(table), None), None)
-        table[key] = entry
-        return entry
+        Raises:
+            EncodingError: The message has the path of the part.
+        """
+        if self._refusals:
+            path, reason = self._refusals[0]
+            raise Refused(type_name(self.type), path, reason)
 
+    @property
+    def validator(self) -> SchemaValidator:
+        """The validator of JSON.
 
-def _structure(tp: Any) -> Any:
-    """A key for a type: equal for two types only if they are written alike, the order of alternatives included."""
-    if isinstance(tp, list):  # the parameters of a Callable
-        return tuple(map(_structure, tp))
-    origin = typing.get_origin(tp)
-    if origin is None:
-        return id(tp)
-    if origin is Literal:
-        return (Literal, *((type(value), value) for value in typing.get_args(tp)))
-    if origin is Annotated:
-        # Metadata need not be hashable, and 1 equals True.
-        return (Annotated, _structure(tp.__origin__), *map(id, tp.__metadata__))
-    return (id(origin), *map(_structure, typing.get_args(tp)))
+        Raises:
+            EncodingError: As `check`.
+        """
+        if self._validator is None:
+            self.check()
+            # Not the validators that classes keep of themselves: those know nothing of what was rewritten.
+            self._validator = SchemaValidator(self.core_schema, _use_prebuilt=False)
+        return self._validator
 
+    @property
+    def validate_json(self) -> Callable[..., Any]:
+        """The validator's function for JSON text; it takes the text and `context`."""
+        return self.validator.validate_json
 
-def plain_type(tp: Any) -> Any:
-    """A type without the names and metadata around it: `str` for `Encodable[Annotated[str, MaxLen(3)]]`."""
-    while True:
-        origin = typing.get_origin(tp)
-        if isinstance(tp, TypeAliasType):
-            tp = tp.__value__
-        elif isinstance(origin, TypeAliasType):
-            tp = origin.__value__[typing.get_args(tp)]
-        elif origin is Annotated:
-            tp = tp.__origin__
-        elif isinstance(tp, typing.NewType):
-            tp = tp.__supertype__
-        else:
-            return tp
+    def validate_python(self, value: Any, *, context: Any = None) -> Any:
+        """Validate a Python value, converting as pydantic does.
+
+        Raises:
+            pydantic.ValidationError: It does not fit.
+        """
+        return self.validator.validate_python(value, strict=False, context=context)
+
+    @property
+    def write(self) -> Write:
+        """The function that writes values of the type."""
+        if self._write is None:
+            self._write = compiled(self.core_schema, write_anything)
+        return self._write
 
 
-def type_name(tp: Any) -> str:
-    """A type as a person writes it, the same in every process.
-
-    >>> type_name(dict[str, int | None])
-    'dict[str, int | None]'
-    """
-    origin, arguments = typing.get_origin(tp), typing.get_args(tp)
-    if tp is None or tp is type(None):
-        return "None"
-    if origin is Annotated:
-        return type_name(tp.__origin__)
-    if origin in (typing.Union, types.UnionType):
-        return " | ".join(map(type_name, arguments))
-    if origin is Literal:
-        return f"Literal[{', '.join(map(_literal_name, arguments))}]"
-    if origin is not None:
-        return f"{type_name(origin)}[{', '.join(map(type_name, arguments))}]" if arguments else type_name(origin)
-    if isinstance(tp, list):
-        return f"[{', '.join(map(type_name, tp))}]"
-    if isinstance(tp, str):
-        return tp
-    name = getattr(tp, "__qualname__", None) or getattr(tp, "__name__", None)
-    return name.rpartition("<locals>.")[2] if isinstance(name, str) else without_addresses(str(tp))
-
-
-def _literal_name(value: Any) -> str:
-    # An enum member's own repr may hold anything.
-    return repr(value) if type(value) in (str, int, bool, bytes, type(None)) else str(value)
-
-
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
-
-
-def without_addresses(text: str) -> str:
-    """A text without the addresses that Python's default `repr` puts in."""
-    return _ADDRESS.sub("", text)
-
-
-def type_adapter(tp: Any) -> pydantic.TypeAdapter[Any]:
+def type_adapter(tp: Any) -> Adapter:
     """The adapter of a type, made at its first use.
 
     Raises:
-        EncodingError: Pydantic cannot describe the type; the message names it and says why.
+        EncodingError: Pydantic cannot read the annotation; the message names it and says why.
 
-    >>> type_adapter(list[int]).validate_json('[1, "2"]')
+    >>> type_adapter(list[int]).validate_json("[1, 2]")
     [1, 2]
     """
     return _adapters(tp)
 
 
-def new_adapter(tp: Any) -> pydantic.TypeAdapter[Any]:
+def new_adapter(tp: Any) -> Adapter:
     """An adapter that is not kept, for a type that its caller has just made; otherwise as `type_adapter`."""
     try:
-        adapter = pydantic.TypeAdapter(tp)
-        if not adapter.pydantic_complete:
-            adapter.rebuild(raise_errors=True)
+        return Adapter(tp)
+    except EncodingError:
+        raise
     except Exception as error:  # a type may bring its own schema, whose code can raise anything
         raise no_form(tp, error) from error
-    return adapter
 
 
 _adapters = TypeCache(new_adapter)
 
 
-def object_adapter(name: str, fields: dict[str, Any], **further: Any) -> pydantic.TypeAdapter[Any]:
+def object_adapter(name: str, fields: dict[str, Any], **further: Any) -> Adapter:
     """The adapter of a JSON object with these properties: closed, unless `extra_items` types further ones."""
     # Keys of a TypedDict may have any name; fields of a model may not.
     make: Any = typing_extensions.TypedDict
-    return new_adapter(make(name, fields, **(further or {"closed": True})))
+    replaced = {key: substituted(tp) for key, tp in fields.items()}
+    return new_adapter(make(name, replaced, **(further or {"closed": True})))
 
 
 def no_form(tp: Any, error: Exception) -> EncodingError:
@@ -185,3 +143,79 @@ def no_form(tp: Any, error: Exception) -> EncodingError:
 def _bare(class_repr: str) -> str:
     match = re.fullmatch(r"<class '(.*)'>", class_repr)
     return f"`{(match[1] if match else class_repr).rpartition('<locals>.')[2]}`"
+
+
+# --- values of which no annotation says how they are written ----------------------------------------------------------
+
+
+def write_anything(value: Any) -> Any:
+    """JSON of a value, by the type that it has.
+
+    Raises:
+        EncodingError: There is none.
+    """
+    kind = type(value)
+    if kind is str:
+        return safe_text(value)
+    if kind is int or kind is bool or value is None:
+        return value
+    if kind is float:
+        return number(value)
+    if kind is list or kind is tuple:
+        return [write_anything(part) for part in value]
+    if kind is dict:
+        return _write_dict(value)
+    return _writers(kind)(value)
+
+
+def _write_dict(value: Mapping[Any, Any]) -> Any:
+    written = {}
+    for key, part in value.items():
+        if type(key) is str:
+            written[safe_text(key)] = write_anything(part)
+            continue
+        form = write_anything(key)
+        if isinstance(form, list | dict):
+            return [{"key": write_anything(key), "value": write_anything(part)} for key, part in value.items()]
+        written["None" if form is None else as_key(form, key)] = write_anything(part)
+    if len(written) < len(value):
+        raise unwritable(value, "several of its keys are the same text in JSON")
+    return written
+
+
+def _writer_of(kind: type) -> Write:
+    """The function that writes instances of a class."""
+    if issubclass(kind, type) or kind in (object, types.EllipsisType):
+        return _refuse
+    if find(kind) is None and not issubclass(kind, enum.Enum) and not hasattr(kind, "__get_pydantic_core_schema__"):
+        for base, make in _PLAIN.items():
+            if issubclass(kind, base) and not hasattr(kind, "_fields") and not dataclasses.is_dataclass(kind):
+                return make
+    try:
+        adapter = type_adapter(kind)
+    except EncodingError:
+        return _refuse
+    schema = adapter.core_schema
+    writes_nothing = schema["type"] in ("is-instance", "callable", "any") and "serialization" not in schema
+    return _refuse if writes_nothing else adapter.write
+
+
+_PLAIN: dict[type, Write] = {
+    str: lambda value: safe_text(str.__str__(value)),
+    int: int,
+    float: number,
+    Mapping: _write_dict,
+    Set: lambda value: sort([write_anything(part) for part in value]),
+    list: lambda value: [write_anything(part) for part in value],
+    tuple: lambda value: [write_anything(part) for part in value],
+    collections.deque: lambda value: [write_anything(part) for part in value],
+}
+
+
+def _refuse(value: Any) -> Any:
+    if isinstance(value, Iterator | io.IOBase):
+        raise unwritable(value, "it can be read only once. Pass a list")
+    raise unwritable(value)
+
+
+_writers = TypeCache(_writer_of)

@@ -9,9 +9,11 @@ from typing import Any
 
 import pydantic
 
-from effectful_agents.encoding.adapters import TypeCache, object_adapter, plain_type, type_adapter, type_name
-from effectful_agents.encoding.decoding import explain, unpack
-from effectful_agents.encoding.schema import adapter_schema, admits_null, is_strict, json_schema
+from effectful_agents.encoding.adapters import object_adapter, type_adapter
+from effectful_agents.encoding.decoding import Misfit, explain, refuse_double_keys, validate_text
+from effectful_agents.encoding.names import TypeCache, plain_type, type_name
+from effectful_agents.encoding.schema import adapter_schema, json_schema
+from effectful_agents.encoding.strict import admits_null, is_strict, strict_form
 from effectful_agents.messages import ResponseFormat
 from effectful_agents.messages.text import safe_text
 
@@ -38,7 +40,8 @@ class AnswerCodec:
     `value`, since providers want objects. A bare value in its place is taken as well (`7`, `Paris`).
 
     Attributes:
-        response_format: What the request says about the form of the answer; None for text and for None.
+        response_format: What the request says about the form of the answer; None for text and for None. It is the
+            type's own schema, which says all that it can; `strict_response_format` rewrites it for strict modes.
     """
 
     __slots__ = (
@@ -67,20 +70,28 @@ class AnswerCodec:
         schema = json_schema(tp)
         self._nullable = admits_null(schema)
         if schema.get("type") != "object":
-            wrapper = object_adapter("Answer", {"value": tp})
-            self._validate_wrapped = wrapper.validate_json
-            schema = adapter_schema(tp, wrapper)
+            adapter = object_adapter("Answer", {"value": tp})
+            self._validate_wrapped = adapter.validate_json
+            schema = adapter_schema(tp, adapter)
         self.response_format = {
             "type": "json_schema",
             "json_schema": {"name": _schema_name(tp), "schema": schema, "strict": is_strict(schema)},
         }
 
-    def decode(self, content: str | None, *, context: Any = None) -> Any:
+    @property
+    def loose_because(self) -> str | None:
+        """Why the provider cannot be asked to hold the model to the schema as it is; None where it can."""
+        if self.response_format is None or self.response_format["json_schema"]["strict"]:
+            return None
+        return strict_form(self.response_format["json_schema"]["schema"]).reason or "it has to be rewritten for that"
+
+    def decode(self, content: str | None, *, context: Any = None, strict: bool = False) -> Any:
         """The value of an answer.
 
         Args:
             content: The text of the reply. Nothing, or blanks only, is None where the type admits None.
             context: What validators of the type see as `info.context`.
+            strict: Whether nothing is forgiven: neither packaging nor loose values.
 
         Raises:
             ValueError: The answer is empty or does not fit the type; the message is short enough for a model.
@@ -91,60 +102,65 @@ class AnswerCodec:
             if self._nullable:
                 return None
             raise ValueError("empty answer")
-        try:
-            if self._is_text:
-                return (
-                    content if self._validate_text is None else self._validate_text(safe_text(content), context=context)
-                )
-            if self._validate_wrapped is not None:
-                return self._validate_wrapped(content, context=context)["value"]
-            return self._validate(content, context=context)
-        except pydantic.ValidationError as error:
-            if self._is_text:
-                raise ValueError(explain(error)) from error
-        return self._decode_forgiving(safe_text(content), context)
+        if self._is_text:
+            return self._decode_text(content, context)
+        if self._validate_wrapped is not None:
+            try:
+                value = self._validate_wrapped(content, context=context)["value"]
+            except pydantic.ValidationError:
+                return self._decode_forgiving(content, context, strict=strict)
+            refuse_double_keys(content)
+            return value
+        return self._decode_forgiving(content, context, strict=strict)
 
     def reader(self, data: Any) -> Callable[..., Any]:
         """What reads an answer from JSON text, where what has come of it holds this data; for answers in JSON only."""
-        if self._validate_wrapped is None or not isinstance(data, dict) or (data and "value" not in data):
+        wrapped = self._validate_wrapped
+        if wrapped is None or not isinstance(data, dict) or (data and "value" not in data):
             return self._validate
-        return self._wrapped
+        return lambda text, **options: wrapped(text, **options)["value"]
 
-    def _decode_forgiving(self, content: str, context: Any) -> Any:
-        """Read an answer that is not quite in the form that was asked for; the first error that tells most stands."""
-        inside = unpack(content)
-        validators = (self._validate,) if self._validate_wrapped is None else (self._wrapped, self._validate)
-        errors = []
-        for text in (content,) if inside is None else (content, inside):
-            for validate in validators:
-                try:
-                    return validate(text, context=context)
-                except pydantic.ValidationError as error:
-                    errors.append(error)
-        # A bare word, unless it is the beginning of JSON that was cut.
-        if self._validate_wrapped is not None and content.lstrip()[0] not in '{["`':
+    def _decode_text(self, content: str, context: Any) -> Any:
+        if self._validate_text is None:
+            return content
+        try:
+            return self._validate_text(safe_text(content), context=context)
+        except pydantic.ValidationError as error:
+            raise ValueError(explain(error.errors(include_url=False, include_context=False))) from error
+
+    def _decode_forgiving(self, content: str, context: Any, *, strict: bool) -> Any:
+        """Read an answer that is not quite in the form that was asked for; the error that tells most stands."""
+        wrapped = self._validate_wrapped
+        errors: list[Misfit] = []
+        if wrapped is not None:
             try:
-                return self._validate(json.dumps(content.strip()), context=context)
-            except pydantic.ValidationError as error:
+                return validate_text(wrapped, content, context, strict=strict)["value"]
+            except Misfit as error:
+                errors.append(error)
+        if wrapped is None or not strict:
+            try:
+                return validate_text(self._validate, content, context, strict=strict)
+            except Misfit as error:
+                errors.append(error)
+        # A bare word, unless it is the beginning of JSON that was cut.
+        if wrapped is not None and not strict and content.lstrip()[0] not in '{["`':
+            try:
+                return validate_text(self._validate, json.dumps(content.strip()), context)
+            except Misfit as error:
                 errors.append(error)
         best = min(errors, key=_remoteness)
-        raise ValueError(explain(best)) from best
-
-    def _wrapped(self, text: str, **options: Any) -> Any:
-        assert self._validate_wrapped is not None
-        return self._validate_wrapped(text, **options)["value"]
+        raise ValueError(str(best)) from best
 
 
 _codecs = TypeCache(AnswerCodec)
 
 
-def _remoteness(error: pydantic.ValidationError) -> int:
+def _remoteness(error: Misfit) -> int:
     """How little an error says about the value: 0, about a part of it; 1, about all of it; 2, that it is not there."""
-    details = error.errors(include_url=False, include_context=False, include_input=False)
-    if details[0]["type"] in ("json_invalid", "dict_type"):
+    if error.details[0]["type"] in ("json_invalid", "dict_type"):
         return 2
     outside = ("missing", "extra_forbidden")
-    return int(all(not one["loc"] or (len(one["loc"]) == 1 and one["type"] in outside) for one in details))
+    return int(all(not one["loc"] or (len(one["loc"]) == 1 and one["type"] in outside) for one in error.details))
 
 
 def _schema_name(tp: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic_core import from_json
 
 from effectful_agents.encoding.answers import answer_codec
-from effectful_agents.encoding.decoding import FENCE
+from effectful_agents.encoding.forgiving import FENCE
 from effectful_agents.messages.text import safe_text
 
 __all__ = ["PartialDecoder"]
@@ -93,7 +93,7 @@ class PartialDecoder:
             return _NOTHING
         for mode in _MODES:
             try:
-                return read(text, context=self._context, experimental_allow_partial=mode)
+                return read(text, context=self._context, allow_partial=mode)
             except Exception:
                 continue
         return _NOTHING

@@ -12,15 +12,19 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, override
 
-import pydantic
+import typing_extensions
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError
 
-from effectful_agents.encoding.adapters import TypeCache, no_form, type_adapter
+from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter, write_anything
+from effectful_agents.encoding.docstrings import described
+from effectful_agents.encoding.names import TypeCache
+from effectful_agents.encoding.strict import PREFIX
+from effectful_agents.errors import EncodingError
 
-__all__ = ["adapter_schema", "admits_null", "is_strict", "json_schema"]
+__all__ = ["adapter_schema", "json_schema"]
 
-_PREFIX = "#/$defs/"
 _MAPS = ("properties", "patternProperties", "dependentSchemas")
 _SINGLE = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
 _LISTS = ("prefixItems", "anyOf", "oneOf", "allOf")
@@ -47,13 +51,17 @@ def json_schema(tp: Any) -> dict[str, Any]:
     return _schemas(tp)
 
 
-def adapter_schema(tp: Any, adapter: pydantic.TypeAdapter[Any]) -> dict[str, Any]:
+def adapter_schema(tp: Any, adapter: Adapter) -> dict[str, Any]:
     """The tidied schema of an adapter; `tp` is named in the error."""
+    return _Tidying(_generated(tp, adapter)).result()
+
+
+def _generated(tp: Any, adapter: Adapter) -> dict[str, Any]:
+    adapter.check()
     try:
-        schema = adapter.json_schema(schema_generator=_Generator)
+        return _Generator().generate(adapter.core_schema, mode="validation")
     except Exception as error:  # as in `type_adapter`: a type's own code may run here
         raise no_form(tp, error) from error
-    return _Tidying(schema).result()
 
 
 _schemas = TypeCache(lambda tp: adapter_schema(tp, type_adapter(tp)))
@@ -69,10 +77,72 @@ class _Generator(GenerateJsonSchema):
         return False
 
     @override
+    def encode_default(self, dft: Any) -> Any:
+        try:
+            return write_anything(dft)
+        except (EncodingError, RecursionError) as error:
+            raise PydanticSerializationError(str(error)) from error
+
+    @override
+    def default_schema(self, schema: Any) -> Any:
+        empty = {list: [], dict: {}, set: [], frozenset: [], tuple: []}.get(schema.get("default_factory"))
+        if empty is None:
+            return super().default_schema(schema)
+        return {**self.generate_inner(schema["schema"]), "default": empty}
+
+    @override
     def named_tuple_schema(self, schema: Any) -> Any:
         written = super().named_tuple_schema(schema)
+        names = [field["name"] for field in schema["fields"]]
+        about = described(_own_docstring(schema["cls"]), names)
+        if about.text:
+            written["description"] = about.text
+        for name, item in zip(names, written.get("prefixItems", ()), strict=True):
+            if name in about.names:
+                item.setdefault("description", about.names[name])
         for field, item in zip(schema["fields"], written.get("prefixItems", ()), strict=True):
-            item.setdefault("description", field["name"])
+            said = item.get("description")
+            item["description"] = f"{field['name']}: {said}" if said else field["name"]
+        return written
+
+    @override
+    def model_schema(self, schema: Any) -> Any:
+        return _with_descriptions(self._with_computed(super().model_schema(schema), schema), schema["cls"])
+
+    @override
+    def dataclass_schema(self, schema: Any) -> Any:
+        return _with_descriptions(self._with_computed(super().dataclass_schema(schema), schema), schema["cls"])
+
+    @override
+    def typed_dict_schema(self, schema: Any) -> Any:
+        return _with_descriptions(super().typed_dict_schema(schema), schema.get("cls"))
+
+    def _with_computed(self, written: Any, schema: Any) -> Any:
+        """The schema with what a class computes itself: values show it, and it need not come back."""
+        inner = schema["schema"]
+        while "schema" in inner and "fields" not in inner:
+            inner = inner["schema"]
+        properties = written.get("properties")
+        if properties is None:
+            return written
+        computed = [
+            (one.get("alias") or one["property_name"], one["return_schema"]) for one in inner.get("computed_fields", ())
+        ]
+        for field in inner["fields"] if inner["type"] == "dataclass-args" else ():
+            name = field["name"]
+            if not field.get("init", True):
+                schema = field["schema"]
+                computed.append((name, schema["schema"] if schema["type"] == "default" else schema))
+            elif field.get("init_only") and name in properties:
+                # It is not kept: a value cannot show it, and does not have its default either.
+                properties[name].pop("default", None)
+        for name, part in computed:
+            try:
+                shown = self.generate_inner(part)
+            except PydanticInvalidForJsonSchema:  # it is not asked for
+                shown = {}
+            properties[name] = {**shown, "readOnly": True}
+            written["required"] = [one for one in written.get("required", ()) if one != name]
         return written
 
     @override
@@ -85,6 +155,33 @@ class _Generator(GenerateJsonSchema):
         # warnings are about defaults that have no JSON form; they are not shown.
         if kind == "skipped-choice":
             raise PydanticInvalidForJsonSchema(detail)
+
+
+def _own_docstring(cls: Any) -> str | None:
+    """The docstring that somebody wrote for a class."""
+    doc = cls.__dict__.get("__doc__") if isinstance(cls, type) else None
+    made = doc is None or re.match(rf"{re.escape(cls.__name__)}\(.*\)( -> None)?$", doc, re.DOTALL)
+    return None if made else doc
+
+
+def _with_descriptions(written: Any, cls: Any) -> Any:
+    """The schema of a class, with the descriptions of its fields from the docstrings of it and its bases."""
+    properties = written.get("properties")
+    if not properties or not isinstance(cls, type):
+        return written
+    for base in cls.__mro__:
+        about = described(_own_docstring(base), properties)
+        for name, text in about.names.items():
+            properties[name].setdefault("description", text)
+        if base is cls and about.names:
+            written["description"] = about.text
+            if not about.text:
+                del written["description"]
+    for name, field in getattr(cls, "model_fields", {}).items():
+        text = next((one.documentation for one in field.metadata if isinstance(one, typing_extensions.Doc)), None)
+        if text is not None and name in properties:
+            properties[name].setdefault("description", text)
+    return written
 
 
 class _Tidying:
@@ -106,16 +203,16 @@ class _Tidying:
     def result(self) -> dict[str, Any]:
         root = self._rewrite(self._root)
         if "$ref" in root:  # providers want the root itself to be the object
-            root = _ordered({**self._definitions[root.pop("$ref").removeprefix(_PREFIX)], **root})
+            root = dict(self._definitions[root["$ref"].removeprefix(PREFIX)])
         if self._definitions:
             root["$defs"] = self._definitions
         return root
 
     def _target(self, ref: str) -> str:
         """The definition behind a reference, past those that only refer to another (named aliases)."""
-        key = ref.removeprefix(_PREFIX)
+        key = ref.removeprefix(PREFIX)
         while self._given[key].keys() == {"$ref"}:
-            key = self._given[key]["$ref"].removeprefix(_PREFIX)
+            key = self._given[key]["$ref"].removeprefix(PREFIX)
         return key
 
     def _rewrite(self, node: Any) -> Any:
@@ -127,7 +224,9 @@ class _Tidying:
         beside = self._keywords({name: value for name, value in node.items() if name != "$ref"})
         if self._uses[key] == 1 or _is_scalar(self._given[key]):  # used once: it cannot contain itself
             return _ordered({**self._rewrite(self._given[key]), **beside})
-        return {"$ref": _PREFIX + self._name(key), **beside}
+        reference = {"$ref": PREFIX + self._name(key)}
+        # Providers refuse what stands beside a reference.
+        return _ordered({"anyOf": [reference], **beside}) if beside else reference
 
     def _keywords(self, node: dict[str, Any]) -> dict[str, Any]:
         written: dict[str, Any] = {}
@@ -144,6 +243,10 @@ class _Tidying:
             written["anyOf" if name == "oneOf" else name] = value
         if "properties" in written:
             written.setdefault("additionalProperties", False)
+        if written.get("required") == []:
+            del written["required"]
+        if written.get("type") == "array" and not written.keys() & {"items", "prefixItems"}:
+            written["items"] = {}
         return _ordered(written)
 
     def _name(self, key: str) -> str:
@@ -186,60 +289,3 @@ def _references(node: Any) -> Iterator[str]:
 
 def _ordered(node: dict[str, Any]) -> dict[str, Any]:
     return dict(sorted(node.items(), key=lambda item: _PLACE.get(item[0], len(_FIRST))))
-
-
-def admits_null(schema: dict[str, Any]) -> bool:
-    """Whether a schema offers null by name, alone or as an alternative. That of `Any` does not.
-
-    >>> admits_null(json_schema(int | None)), admits_null(json_schema(Any))
-    (True, False)
-    """
-    return _admits_null(schema, schema.get("$defs", {}))
-
-
-def _admits_null(schema: dict[str, Any], definitions: dict[str, Any]) -> bool:
-    if "$ref" in schema:
-        return _admits_null(definitions[schema["$ref"].removeprefix(_PREFIX)], definitions)
-    if schema.get("type") == "null" or None in schema.get("enum", ()):
-        return True
-    return any(_admits_null(part, definitions) for part in schema.get("anyOf", ()))
-
-
-# What OpenAI's strict mode knows. Lengths of strings, formats beyond these, defaults and tuples are not among it.
-_STRICT = frozenset(
-    re.split(
-        r"\s+",
-        "$ref $defs type description const enum anyOf pattern format properties required additionalProperties items "
-        "minItems maxItems multipleOf minimum maximum exclusiveMinimum exclusiveMaximum",
-    )
-)
-_STRICT_FORMATS = frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"))
-
-
-def is_strict(schema: dict[str, Any]) -> bool:
-    """Whether OpenAI's strict mode takes the schema: closed objects, every property required, no unknown keyword.
-
-    >>> is_strict({"type": "object", "properties": {}, "additionalProperties": False})
-    True
-    >>> is_strict({"type": "object", "additionalProperties": {"type": "integer"}})
-    False
-    """
-    if not isinstance(schema, dict) or not schema.keys() <= _STRICT:
-        return False
-    if "$ref" in schema and not schema.keys() <= {"$ref", "$defs"}:
-        return False
-    if not schema.keys() & {"type", "const", "enum", "anyOf", "$ref"}:
-        return False
-    if schema.get("format", "date") not in _STRICT_FORMATS:
-        return False
-    if schema.get("type") == "array" and "items" not in schema:
-        return False
-    if schema.get("type") == "object" and (
-        schema.get("additionalProperties") is not False
-        or list(schema.get("properties", ())) != schema.get("required", [])
-    ):
-        return False
-    parts = [part for name in ("properties", "$defs") for part in schema.get(name, {}).values()]
-    parts += schema.get("anyOf", [])
-    parts += [schema["items"]] if "items" in schema else []
-    return all(map(is_strict, parts))

@@ -6,8 +6,8 @@ import string
 from collections.abc import Mapping
 from typing import Any
 
-from effectful_agents.encoding.adapters import without_addresses
 from effectful_agents.encoding.blocks import join, to_content_blocks
+from effectful_agents.encoding.names import without_addresses
 from effectful_agents.encoding.values import encode
 from effectful_agents.errors import ConfigurationError, EncodingError
 from effectful_agents.messages import ContentPart

@@ -6,8 +6,9 @@ import inspect
 import weakref
 from typing import Any
 
+from effectful_agents.encoding.arguments import PlainParameters
 from effectful_agents.encoding.blocks import as_parts, holds_media, to_content_blocks
-from effectful_agents.encoding.parameters import Parameters, PlainParameters
+from effectful_agents.encoding.parameters import Parameters
 from effectful_agents.encoding.values import encode, text_of
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages import ContentPart, ToolDefinition
@@ -57,49 +58,54 @@ class ToolCodec:
 
     def __init__(self, tool: Tool[..., Any]) -> None:
         self._name: str = tool.__name__
-        self._description = safe_text(tool.description)
         signature = tool.__signature__
         result_type = signature.return_annotation
         self._result_type = Any if result_type is inspect.Signature.empty else result_type
-        self._definitions: dict[str, ToolDefinition] = {}
+        self._definitions: dict[tuple[str, bool], ToolDefinition] = {}
         self._parameters: Parameters | PlainParameters = (
-            Parameters(signature, self._name)
+            Parameters(signature, self._name, tool.description)
             if tool.parameters is None
-            else PlainParameters(tool.parameters, signature, self._name)
+            else PlainParameters(tool.parameters, signature, self._name, tool.description)
         )
+        self._description = safe_text(self._parameters.text)
 
-    def definition(self, name: str | None = None) -> ToolDefinition:
+    def definition(self, name: str | None = None, *, strict: bool = False) -> ToolDefinition:
         """The tool as a model is shown it; for one name always the same dictionary, which is not to be changed.
 
         Args:
             name: The name that the model calls it by, the tool's own by default.
+            strict: Whether the provider is to hold the model to the schema, which then is in strict form: every
+                parameter is required, and null stands for a default. A tool without a strict form is shown as it is.
         """
-        name = self._name if name is None else name
-        definition = self._definitions.get(name)
-        if definition is None:
-            definition = self._definitions.setdefault(
-                name,
-                {
-                    "type": "function",
-                    "function": {"name": name, "description": self._description, "parameters": self._parameters.schema},
-                },
-            )
+        key = (self._name if name is None else name, strict)
+        definition = self._definitions.get(key)
+        return self._definitions.setdefault(key, self._defined(*key)) if definition is None else definition
+
+    def _defined(self, name: str, strict: bool) -> ToolDefinition:
+        definition: ToolDefinition = {
+            "type": "function",
+            "function": {"name": name, "description": self._description, "parameters": self._parameters.schema},
+        }
+        form = self._parameters.strict if strict else None
+        if form is not None and form.reason is None:
+            definition["function"] |= {"parameters": form.schema, "strict": True}
         return definition
 
-    def decode(self, arguments: Any, *, context: Any = None) -> inspect.BoundArguments:
+    def decode(self, arguments: Any, *, context: Any = None, strict: bool = False) -> inspect.BoundArguments:
         """The arguments of a call, from whatever a model sent.
 
-        A tool whose schema is written by hand gets the properties of the JSON object as they are.
+        A tool whose schema is written by hand gets the properties of the JSON object as they are, once they fit it.
 
         Args:
             arguments: A JSON object as text or as a dictionary; JSON inside a JSON string; None, an empty text and
                 `null` for no arguments.
             context: What validators of the types see as `info.context`.
+            strict: Whether nothing is forgiven.
 
         Raises:
             ValueError: The arguments do not fit; the message lists all that is wrong, and is short enough for a model.
         """
-        return self._parameters.decode(arguments, context)
+        return self._parameters.decode(arguments, context, strict=strict)
 
     def encode_result(self, value: Any) -> str | list[ContentPart]:
         """What a model is told of a result.

@@ -210,7 +210,7 @@ class Tool[**P, T](Operation[P, T]):
                 name: The name that the model knows it by; that of the function by default.
                 description: What the model is told; the docstring by default.
                 parameters: A JSON schema of the parameters, for the rare case where the signature cannot say it. The
-                    arguments then arrive as the model wrote them.
+                    arguments are held to it, and then arrive as the model wrote them.
                 risk: What the tool can do to the world.
                 idempotent: Whether a repetition changes nothing; the same as `effect="idempotent"`.
                 effect: What a repetition does.

@@ -1,3 +1,5 @@
+import dataclasses
+import json
 import re
 from typing import Annotated, Any, Literal, NewType
 
@@ -5,9 +7,10 @@ import jsonschema
 import pydantic
 import pytest
 
-from effectful_agents.encoding import Encodable, answer_codec
+from effectful_agents.encoding import Encodable, answer_codec, strict_response_format
 from effectful_agents.errors import EncodingError
-from tests.encoding.shapes import Box, Circle, Colour, Json, Level, Person, Point, Shape, Square, Tree
+from tests.encoding import providers
+from tests.encoding.shapes import Address, Box, Circle, Colour, Json, Level, Person, Point, Shape, Square, Tree
 
 Name = NewType("Name", str)
 
@@ -93,6 +96,77 @@ def test_strict_is_said_where_the_schema_allows_it():
     assert schema_of(list[Colour])["strict"]
     assert not schema_of(Person)["strict"]
     assert not schema_of(Any)["strict"]
+    assert answer_codec(Colour).loose_because is None
+    assert answer_codec(Any).loose_because == "any value at all has no strict form"
+    assert answer_codec(dict[str, int]).loose_because == ("a mapping has no strict form: no schema can name its keys")
+    assert answer_codec(Person).loose_because == "it has to be rewritten for that"
+
+
+def strict_schema_of(tp: Any) -> Any:
+    """What a provider with a strict mode is sent."""
+    response_format = answer_codec(tp).response_format
+    assert response_format is not None
+    sent = strict_response_format(response_format).get("json_schema", {})
+    assert sent.get("strict")
+    assert strict_response_format(response_format) is strict_response_format(response_format)
+    return sent["schema"]
+
+
+def test_what_has_no_strict_form_is_sent_as_it_is():
+    for tp in (Any, list, dict[str, int], list[dict[str, Any]]):
+        form = answer_codec(tp).response_format
+        assert form is not None
+        assert strict_response_format(form) is form
+
+
+def test_in_strict_form_null_stands_for_a_default_unless_the_type_has_a_null_itself():
+    properties = strict_schema_of(Person)["properties"]
+
+    assert strict_schema_of(Person)["required"] == list(properties)
+    assert properties["age"] == {
+        "description": "null for the default, 30",
+        "anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}],
+    }
+    assert decode('{"name": "Ann", "age": null, "friends": null, "colour": null}', Person) == Person(name="Ann")
+
+
+def test_what_strict_mode_does_not_know_is_said_in_the_description_and_enforced():
+    tp = tuple[int, Annotated[str, pydantic.Field(max_length=3)]]
+
+    assert strict_schema_of(tp)["properties"]["value"] == {
+        "type": "array",
+        "description": "in this order: integer, string",
+        "items": {"anyOf": [{"type": "integer"}, {"type": "string", "description": "at most 3 characters"}]},
+        "minItems": 2,
+        "maxItems": 2,
+    }
+    for content in ('{"value": ["abc", 1]}', '{"value": [1, "abcd"]}', '{"value": [1, "abc", 2]}'):
+        with pytest.raises(ValueError, match=r"value"):
+            decode(content, tp)
+
+
+@dataclasses.dataclass
+class Stock:
+    shelves: list[Level]
+    pairs: set[tuple[int, int]]
+    nested: tuple[tuple[int, str], ...] = ()
+    label: Annotated[str, pydantic.Field(max_length=3)] = "abc"
+
+
+def test_the_strict_form_of_sets_and_nested_tuples_is_within_what_strict_modes_take():
+    schema = strict_schema_of(Stock)
+
+    assert providers.openai_strict(schema) == []
+    assert schema["properties"]["label"]["description"] == ("at most 3 characters (null for the default, abc)")
+    content = {"shelves": [1], "pairs": [[1, 2]], "nested": [[1, "a"]], "label": None}
+    jsonschema.validate(content, schema)
+    assert decode(json.dumps(content), Stock) == Stock([Level.LOW], {(1, 2)}, ((1, "a"),))
+
+
+def test_a_key_that_may_be_absent_has_no_strict_form():
+    assert answer_codec(Address).loose_because == (
+        "`number` may be absent, and has no default that null could stand for"
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,17 +222,17 @@ def test_json_that_was_cut_is_no_bare_text(tp, content):
         (
             int,
             '{"value": "x"}',
-            'value: Input should be a valid integer, unable to parse string as an integer; it is "x"',
+            'value: Input should be a valid integer; it is "x"',
         ),
         (int, '{"values": 7}', "value is missing\nvalues is not known"),
-        (int, "seven", 'Input should be a valid integer, unable to parse string as an integer; it is "seven"'),
-        (int, "7.5", "Input should be a valid integer, got a number with a fractional part; it is 7.5"),
+        (int, "seven", 'Input should be a valid integer; it is "seven"'),
+        (int, "7.5", "Input should be a valid integer; it is 7.5"),
         (Colour, "green", "Input should be 'red' or 'blue'; it is \"green\""),
         (Tree, '{"value": 1, "children": [{}]}', "children[0].value is missing"),
         (
             Shape,
             '{"radius": "x", "kind": "circle"}',
-            'circle.radius: Input should be a valid integer, unable to parse string as an integer; it is "x"',
+            'radius: Input should be a valid integer; it is "x"',
         ),
     ],
 )
@@ -189,5 +263,5 @@ def test_codecs_are_made_once():
 
 
 def test_a_type_without_a_form_is_refused():
-    with pytest.raises(EncodingError, match="`_Socket` has no form"):
+    with pytest.raises(EncodingError, match="_Socket has no encoding; register one"):
         answer_codec(type("_Socket", (), {}))

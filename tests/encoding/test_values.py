@@ -96,7 +96,6 @@ class _Opaque:
         ((part for part in "ab"), "generator"),
         (iter([1]), "list_iterator"),
         (Ellipsis, "ellipsis"),
-        (b"\xff", "bytes"),
         (range(3), "range"),
     ],
     ids=lambda part: type(part).__name__,
@@ -107,13 +106,13 @@ def test_a_value_without_a_form_is_refused_by_its_type_and_never_shown(value, na
         encode(around(value))
 
     text = str(caught.value)
-    assert name in text or "bytes are not UTF-8" in text
+    assert name in text
     assert "secret" not in text
     assert "0x" not in text
 
 
 def test_a_value_that_is_something_else_than_declared_is_refused_and_not_shown():
-    with pytest.raises(EncodingError, match="`str` cannot be encoded as `list\\[int\\]`") as caught:
+    with pytest.raises(EncodingError, match="`str` cannot be encoded; the type says a list, and") as caught:
         encode("secret", list[int])
     assert "secret" not in str(caught.value)
 
@@ -155,13 +154,12 @@ def test_a_lone_surrogate_in_text_of_another_class_is_replaced_as_well():
     assert encode([Name("\ud800")]) == ["\ufffd"]
 
 
-def test_a_lone_surrogate_that_cannot_be_reached_is_refused():
+def test_a_lone_surrogate_deep_inside_is_replaced_as_well():
     @dataclasses.dataclass
     class Table:
         rows: Any
 
-    with pytest.raises(EncodingError, match=r"`Table`.*UnicodeEncodeError"):
-        encode(Table({"\ud800": 1}))
+    assert encode(Table({"\ud800": 1})) == {"rows": {"\ufffd": 1}}
 
 
 def test_a_serializer_that_fails_is_refused_by_the_type():

@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from effectful_agents.encoding import strict_response_format
 from effectful_agents.errors import ConfigurationError, ProviderError
 from effectful_agents.handlers.provision import litellm_counting
 from effectful_agents.handlers.provision.litellm_errors import translated
@@ -266,6 +267,8 @@ def _arguments(request: Mapping[str, Any]) -> dict[str, Any]:
             arguments.pop(name, None)
     elif isinstance(arguments.get("tool_choice"), ToolChoice):
         arguments["tool_choice"] = arguments["tool_choice"].to_wire()
+    if arguments.get("response_format"):
+        arguments["response_format"] = strict_response_format(arguments["response_format"])
     for name in ("messages", "tools", "response_format"):
         # Some of its providers change what they are given in place; ours are the history, and specifications made once.
         if name in arguments:

@@ -118,7 +118,7 @@ def test_a_tool_without_a_schema_is_left_out_with_a_warning_that_names_it(caplog
     assert record.levelno == logging.WARNING
     assert record.name.startswith("effectful_agents.")
     assert "`start`" in record.getMessage()
-    assert "`machine`" in record.getMessage()
+    assert "start(machine: Machine).machine: " in record.getMessage()
 
 
 def test_the_warning_comes_once_for_all_turns(caplog):

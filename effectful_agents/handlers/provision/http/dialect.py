@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, cast
 
+from effectful_agents.encoding import strict_response_format
 from effectful_agents.handlers.provision.assembly import Piece, PieceOfCall
-from effectful_agents.messages import CompletionUsage, FinishReason, Request, Response, ToolChoice
+from effectful_agents.messages import CompletionUsage, FinishReason, Request, Response, ResponseFormat, ToolChoice
 from effectful_agents.messages.exchange import FINISH_REASONS
 
 __all__ = ["OpenAICompatible", "Provider"]
@@ -60,7 +61,8 @@ class OpenAICompatible:
     """The chat completions of OpenAI, as vLLM, llama-server, Ollama and most gateways speak them.
 
     Reasoning is found in `reasoning_content` and in `reasoning`, and is `reasoning_content` afterwards. Arguments of a
-    tool call that come as an object become JSON. Tokens that are reported as null are left out, 0 stays 0.
+    tool call that come as an object become JSON. Tokens that are reported as null are left out, 0 stays 0. The schema
+    of an answer is sent in strict form, where it has one.
 
     >>> OpenAICompatible().to_wire({"model": "qwen3", "messages": [], "tools": [], "timeout": 9}, stream=True)
     {'model': 'qwen3', 'messages': [], 'stream': True, 'stream_options': {'include_usage': True}}
@@ -75,6 +77,8 @@ class OpenAICompatible:
                 body.pop(name, None)
         elif "tool_choice" in body:
             body["tool_choice"] = _choice_to_wire(body["tool_choice"])
+        if "response_format" in body:
+            body["response_format"] = strict_response_format(cast(ResponseFormat, body["response_format"]))
         if stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return body | (request.get("provider_options") or {})

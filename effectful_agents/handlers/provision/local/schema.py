@@ -120,7 +120,10 @@ class _Writer:
         written: dict[str, Any] = {"type": "object"}
         others = schema.get("additionalProperties", "properties" not in schema)
         if "properties" in schema:
-            written["properties"] = {key: self.write(value) for key, value in schema["properties"].items()}
+            # What a class computes itself need not be written.
+            written["properties"] = {
+                key: self.write(value) for key, value in schema["properties"].items() if not _is_read_only(value)
+            }
         elif not others:
             written["properties"] = {}
         elif keys := self._enumerated(schema.get("propertyNames")):
@@ -135,6 +138,10 @@ class _Writer:
         if "$ref" in schema:
             return self._enumerated(self._definitions.get(schema["$ref"].removeprefix("#/$defs/")))
         return [schema["const"]] if "const" in schema else schema.get("enum", [])
+
+
+def _is_read_only(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and schema.get("readOnly") is True
 
 
 def _integer_bounds(schema: Mapping[str, Any]) -> dict[str, Any]:

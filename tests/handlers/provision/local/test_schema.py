@@ -54,6 +54,14 @@ def test_members_that_nobody_named_are_not_invented():
     assert body(schema)["additionalProperties"] is False
 
 
+def test_what_is_computed_is_not_asked_for():
+    total = {"type": "integer", "readOnly": True}
+
+    assert list(body({"type": "object", "properties": {"a": {"type": "string"}, "total": total}})["properties"]) == [
+        "a"
+    ]
+
+
 def test_a_dictionary_keeps_its_kind_of_values():
     values = {"type": "integer", "minimum": 0, "maximum": 9}
     assert body({"type": "object", "additionalProperties": values}) == {

@@ -1,0 +1,237 @@
+"""Everything that is forgiven in what a model writes, in one place. `docs/encodable.md` has the table for users.
+
+A value is strict first: a text is no number, true is no 1. Only where that fails is it looked at again, at the places
+that failed, and read another way where there is no other reading and nothing is lost. What was read so is validated
+anew; it is never a guess between two alternatives of a union. `strict` refuses all of it, except `FORMS`, which are
+what schemas and `encode` themselves ask for where JSON, or a provider, has no other form.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pydantic_core import ErrorDetails, from_json
+
+__all__ = ["FENCE", "FORMS", "LOOSE", "Loose", "place", "reread", "unpack", "well_formed"]
+
+# --- packaging: around the whole value --------------------------------------------------------------------------------
+
+FENCE = re.compile(r"```[\w-]*[ \t]*\n")
+"""The opening of a Markdown code fence."""
+_SURROGATE = re.compile(
+    r"(\\[^u])|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+
+def unpack(text: str) -> str | None:
+    """The text inside a code fence or inside a JSON string; None where there is no such packaging."""
+    text = text.strip()
+    fence = FENCE.match(text)
+    if fence and text.endswith("```") and len(text) >= fence.end() + 3:
+        return text[fence.end() : -3].rstrip()
+    if text.startswith('"'):
+        try:
+            return from_json(text)
+        except ValueError:
+            return None
+    return None
+
+
+def well_formed(text: str) -> str:
+    r"""The text with U+FFFD for escapes of lone surrogates, at which parsers stop.
+
+    >>> well_formed(r'"a\ud800" "\ud83d\ude00"')
+    '"a\\ufffd" "\\ud83d\\ude00"'
+    """
+    return _SURROGATE.sub(lambda match: r"\ufffd" if match[2] else match[0], text) if r"\u" in text else text
+
+
+# --- values: at one place ---------------------------------------------------------------------------------------------
+
+_NOTHING: Any = object()
+"""There is no such reading."""
+_LEFT_OUT: Any = object()
+"""The key is left out."""
+
+
+class Loose(NamedTuple):
+    """A reading of a value that is not quite what the type says.
+
+    Attributes:
+        name: What is read so.
+        errors: Pydantic's types of the errors at which it is tried; none stands for all.
+        read: Makes the value that is tried instead.
+    """
+
+    name: str
+    errors: frozenset[str]
+    read: Callable[[Any], Any]
+
+
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_EXACT = 2**53
+_SAFE_DIGITS = 15
+"""Decimal digits that a binary number keeps."""
+_LONGEST_INTEGER = 4300
+"""Digits of the longest integer that Python reads from text."""
+
+_SEQUENCES = frozenset(
+    {"list_type", "tuple_type", "set_type", "frozen_set_type", "deque_type", "iterable_type", "named_tuple_type"}
+)
+_OBJECTS = frozenset(
+    {"dict_type", "model_type", "dataclass_type", "model_attributes_type", "mapping_type", "counter_type"}
+)
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, str) and len(value) < _LONGEST_INTEGER and _INTEGER.fullmatch(value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    return _NOTHING
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        number = float(value)
+        return number if math.isfinite(number) else _NOTHING
+    return _NOTHING
+
+
+def _exact(value: Any) -> Any:
+    digits = repr(value).partition("e")[0].replace(".", "").strip("-0") if type(value) is float else ""
+    return str(value) if type(value) in (int, float) and len(digits) <= _SAFE_DIGITS else _NOTHING
+
+
+def _complex(value: Any) -> Any:
+    return str(value) if type(value) in (int, float) else _NOTHING
+
+
+def _boolean(value: Any) -> Any:
+    word = value.strip().lower() if isinstance(value, str) else ""
+    return {"true": True, "false": False}.get(word, _NOTHING)
+
+
+def _null(value: Any) -> Any:
+    return None if isinstance(value, str) and value.strip().lower() in ("null", "none") else _NOTHING
+
+
+def _choice(value: Any) -> Any:
+    if isinstance(value, str):
+        for read in (_integer, _number, _boolean):
+            if (found := read(value)) is not _NOTHING:
+                return found
+    return str(value) if type(value) is int else _integer(value)
+
+
+def _json_inside(kind: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        inside = (unpack(value) or value) if isinstance(value, str) else None
+        try:
+            found = None if inside is None else from_json(inside)
+        except ValueError:
+            return _NOTHING
+        return found if isinstance(found, kind) else _NOTHING
+
+    return read
+
+
+def _not_finite(value: Any) -> Any:
+    number = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+    return number.get(value, _NOTHING) if isinstance(value, str) else _NOTHING
+
+
+def _pairs(value: Any) -> Any:
+    if not isinstance(value, list) or not all(
+        isinstance(one, dict) and one.keys() == {"key", "value"} for one in value
+    ):
+        return _NOTHING
+    result = {one["key"] if isinstance(one["key"], str) else json.dumps(one["key"]): one["value"] for one in value}
+    return result if len(result) == len(value) else _NOTHING
+
+
+LOOSE = (
+    Loose("a whole number as text, or with a fraction of zero", frozenset({"int_type"}), _integer),
+    Loose("a number as text", frozenset({"float_type"}), _number),
+    Loose("a number for a decimal or a fraction, of at most 15 digits", frozenset({"decimal_type"}), _exact),
+    Loose("a number for a complex one", frozenset({"complex_type", "complex_str_parsing"}), _complex),
+    Loose("true or false as text, in any case", frozenset({"bool_type"}), _boolean),
+    Loose("null as text", frozenset(), _null),
+    Loose("one of several values as text, or a text as a whole number", frozenset({"enum", "literal_error"}), _choice),
+    Loose("a list as JSON text", _SEQUENCES, _json_inside(list)),
+    Loose("an object as JSON text", _OBJECTS, _json_inside(dict)),
+    Loose("pairs of key and value for a mapping", _OBJECTS, _pairs),
+)
+
+FORMS = (
+    Loose("NaN and the infinities as text", frozenset({"float_type"}), _not_finite),
+    Loose("null where the default is meant", frozenset(), lambda value: _LEFT_OUT if value is None else _NOTHING),
+)
+
+
+def place(location: Sequence[int | str], data: Any) -> tuple[list[int | str], Any]:
+    """Where in the data an error is, and what stands there.
+
+    A location also has the labels of alternatives of a union, which are nowhere in the data.
+    """
+    path: list[int | str] = []
+    for part in location:
+        if (isinstance(data, dict) and part in data) or (
+            isinstance(data, list) and isinstance(part, int) and part < len(data)
+        ):
+            path.append(part)
+            data = data[part]
+    return path, data
+
+
+def reread(details: list[ErrorDetails], data: Any, *, strict: bool) -> Any:
+    """The data with everything read loosely that is wrong in it and can be.
+
+    Args:
+        details: What is wrong.
+        data: The parsed JSON; it is changed.
+        strict: Whether only `FORMS` are read.
+
+    Returns:
+        The new data; None where nothing can be read otherwise.
+    """
+    found: dict[tuple[int | str, ...], list[Any]] = {}
+    for detail in details:
+        path, value = place(detail["loc"], data)
+        if "[key]" in detail["loc"]:
+            continue
+        for loose in FORMS if strict else (*LOOSE, *FORMS):
+            if not loose.errors or detail["type"] in loose.errors:
+                other = loose.read(value)
+                if other is not _NOTHING:
+                    found.setdefault(tuple(path), []).append(other)
+                    break
+    changed = False
+    for path, readings in found.items():
+        first = readings[0]
+        if any(other is not first and other != first for other in readings):
+            continue  # alternatives of a union would read it differently
+        if not path:
+            if first is not _LEFT_OUT:
+                return [first]
+            continue
+        holder = _at(data, path[:-1])
+        if first is not _LEFT_OUT:
+            holder[path[-1]] = first
+        elif isinstance(holder, dict):
+            del holder[path[-1]]
+        else:
+            continue
+        changed = True
+    return [data] if changed else None
+
+
+def _at(data: Any, path: Sequence[int | str]) -> Any:
+    for part in path:
+        data = data[part]
+    return data

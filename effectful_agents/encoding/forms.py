@@ -1,0 +1,411 @@
+"""The form of a type on the wire: pydantic's core schema, rewritten.
+
+Pydantic reads the annotation: fields, generics, references forward, constraints. What it makes of it is a tree of plain
+dictionaries, the core schema; from that come validation and the JSON schema. Between the two, `describe` goes over the
+tree and puts the forms of this package in the place of pydantic's where those lose or guess something, everywhere at
+once: in containers, dataclasses, typed dictionaries and models.
+"""
+
+from __future__ import annotations
+
+import collections
+import collections.abc
+import contextlib
+import functools
+import re
+import zoneinfo
+from collections.abc import Callable, Generator
+from typing import Annotated, Any, NamedTuple
+
+import pydantic
+from pydantic_core import CoreSchema, core_schema
+
+from effectful_agents.encoding.annotations import OwnField, own_fields, substituted
+from effectful_agents.encoding.fields import SUBSTITUTE, Copies, computed_fields, with_substituted
+from effectful_agents.encoding.mappings import made_of_mapping, mapping
+from effectful_agents.encoding.marks import CODEC, MARK, Writer
+from effectful_agents.encoding.names import full_name
+from effectful_agents.encoding.patterns import BYTES_PATTERN, PATTERN
+from effectful_agents.encoding.registry import Codec, find
+from effectful_agents.encoding.scalars import REWRITTEN
+from effectful_agents.errors import EncodingError
+
+__all__ = ["Builder", "Form", "Refused", "describe"]
+
+
+class Refused(EncodingError):
+    """A part of a type has no form.
+
+    Attributes:
+        path: Where in the type: `[].socket`.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, within: str, path: str, reason: str) -> None:
+        super().__init__(f"{within}{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class Form(NamedTuple):
+    """A described type.
+
+    Attributes:
+        schema: The core schema.
+        refusals: The paths of parts that a model cannot be asked for, and the reasons.
+    """
+
+    schema: CoreSchema
+    refusals: list[tuple[str, str]]
+
+
+def describe(tp: Any) -> Form:
+    """Describe a type.
+
+    Raises:
+        Exception: Pydantic cannot; the type's own code may raise anything.
+    """
+    builder = Builder()
+    schema = builder.annotation(tp, "")
+    definitions = [*builder.definitions.values()]
+    return Form(core_schema.definitions_schema(schema, definitions) if definitions else schema, builder.refusals)
+
+
+# Of unknown classes pydantic makes a test for instances, which is found here and refused with its path.
+_CONFIG = pydantic.ConfigDict(arbitrary_types_allowed=True)
+
+_NO_SCHEMAS = frozenset({"type", "metadata", "serialization", "config", "default", "default_factory", "cls", "function",
+                         "ref", "expected", "members", "discriminator", "name"})  # fmt: skip
+_ITEMS = {"items_schema": "[]", "values_schema": "{}", "keys_schema": "{key}", "extras_schema": "{}"}
+
+
+def _core_schema(tp: Any) -> Any:
+    adapter = pydantic.TypeAdapter(tp, config=_CONFIG)
+    if not adapter.pydantic_complete:
+        adapter.rebuild(raise_errors=True)
+    return adapter.core_schema
+
+
+class Builder:
+    """Rewrites the core schema of one type.
+
+    Attributes:
+        definitions: The rewritten schemas that are referred to, by reference.
+        refusals: The paths of parts without a form, and the reasons.
+        given: The definitions as pydantic gave them.
+    """
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, Any] = {}
+        self.refusals: list[tuple[str, str]] = []
+        self.given: dict[str, Any] = {}
+        self._copies = Copies()
+        self._quiet = 0  # above 0 in a branch that is only for Python values
+
+    def annotation(self, tp: Any, path: str) -> Any:
+        """The core schema of an annotation, which stands at a path."""
+        # Inside a list: a configuration beside a class that may have its own is refused.
+        try:
+            given = _core_schema(list.__class_getitem__(substituted(tp)))
+        except pydantic.errors.PydanticSchemaGenerationError:
+            copied = substituted(tp, self._copies.of)
+            if not self._copies.changed:
+                raise
+            given = _core_schema(list.__class_getitem__(copied))
+        if given["type"] == "definitions":
+            self.given.update((one["ref"], one) for one in given["definitions"])
+            given = given["schema"]
+        return self.rewrite(given["items_schema"], path)
+
+    def rewrite(self, node: Any, path: str) -> Any:
+        """A core schema of pydantic's, rewritten."""
+        if node["type"] == "definition-ref":
+            return self._reference(node, path)
+        if node["type"] == SUBSTITUTE:
+            return self.annotation(node["annotation"], path)
+        ref = node.get("ref")
+        if ref is None:
+            return _with_words(node, self._form(node, path))
+        if ref not in self.definitions:
+            self.definitions[ref] = None  # its place: it may contain itself
+            quiet, self._quiet = self._quiet, 0  # it may be referred to from elsewhere as well
+            self.definitions[ref] = {**_with_words(node, self._form(node, path)), "ref": ref}
+            self._quiet = quiet
+        return core_schema.definition_reference_schema(ref)
+
+    def _reference(self, node: Any, path: str) -> Any:
+        ref = node["schema_ref"]
+        if ref not in self.definitions:
+            self.rewrite(self.given[ref], path)
+        return node
+
+    def _form(self, node: Any, path: str) -> Any:
+        if MARK in node.get("metadata", {}):
+            return self.parts(node, path)
+        if node.get("cls") in self._copies.originals:
+            node = self._original(node)
+        cls = node.get("cls")
+        found = node.get("metadata", {}).get(CODEC) or (find(cls) if isinstance(cls, type) else None)
+        if found is not None:
+            return self._codec(found, cls, node, path)
+        rewritten = REWRITTEN.get(node["type"])
+        if rewritten is not None:
+            return rewritten(node)
+        special = getattr(self, "_of_" + node["type"].replace("-", "_"), None)
+        return self.parts(node, path) if special is None else special(node, path)
+
+    def _original(self, node: Any) -> Any:
+        """The core schema of a class that pydantic was given a copy of."""
+        cls = self._copies.originals[node["cls"]]
+        if node["type"] != "dataclass":
+            return {**node, "cls": cls}
+        return {**node, "cls": cls, "slots": "__slots__" in vars(cls), "post_init": hasattr(cls, "__post_init__")}
+
+    def parts(self, node: Any, path: str) -> Any:
+        """The node with its parts rewritten."""
+        return {key: value if key in _NO_SCHEMAS else self._part(key, value, path) for key, value in node.items()}
+
+    def _part(self, key: str, value: Any, path: str) -> Any:
+        if key == "computed_fields":
+            with self.quietly():  # they are shown, and never asked for
+                return [{**one, "return_schema": self.rewrite(one["return_schema"], path)} for one in value]
+        if isinstance(value, dict):
+            if isinstance(value.get("type"), str):
+                name = value.get("name") if value["type"].endswith("-field") else None
+                return self.rewrite(value, path + (f".{name}" if name else _ITEMS.get(key, "")))
+            named = key == "fields"
+            return {
+                name: self.rewrite(part, f"{path}.{name}" if named else path) if isinstance(part, dict) else part
+                for name, part in value.items()
+            }
+        if isinstance(value, list):
+            return [self._one(key, number, part, path, len(value)) for number, part in enumerate(value)]
+        return value
+
+    def _one(self, key: str, number: int, part: Any, path: str, count: int) -> Any:
+        if isinstance(part, tuple):  # an alternative with a label
+            return (self.rewrite(part[0], path), part[1])
+        if not isinstance(part, dict):
+            return part
+        if key == "items_schema":
+            path += f"[{number}]" if count > 1 else "[]"
+        elif part["type"].endswith("-field"):
+            path += f".{part['name']}"
+        return self.rewrite(part, path)
+
+    @contextlib.contextmanager
+    def quietly(self) -> Generator[None]:
+        """Rewrite a branch that is only for Python values: nothing in it is refused."""
+        self._quiet += 1
+        try:
+            yield
+        finally:
+            self._quiet -= 1
+
+    def _refuse(self, path: str, reason: str) -> None:
+        if not self._quiet:
+            self.refusals.append((path, reason))
+
+    # --- codecs ---
+
+    def _codec(self, codec: Codec, cls: Any, node: Any, path: str) -> Any:
+        form = self.annotation(codec.form, path)
+        decode = codec.decoder()
+        if decode is None:
+            self._refuse(path, f"{full_name(cls)} can be shown to a model, but not written by one")
+            decode = _unreadable
+        return self._written(cls, form, decode, codec.encode, otherwise=core_schema.is_instance_schema(cls))
+
+    def _written(
+        self, cls: Any, form: Any, decode: Callable[[Any, Any], Any], encode: Callable[[Any], Any], otherwise: Any
+    ) -> Any:
+        """A core schema of values that are read from, and written to, another form."""
+
+        def read(value: Any, info: core_schema.ValidationInfo) -> Any:
+            return decode(value, info.context)
+
+        json_schema = core_schema.with_info_after_validator_function(
+            read,
+            form,
+            metadata={MARK: Writer(cls, encode, inner=True)},
+            serialization=core_schema.plain_serializer_function_ser_schema(encode, return_schema=form),
+        )
+        python_schema = core_schema.union_schema([otherwise, json_schema], mode="left_to_right")
+        return core_schema.json_or_python_schema(json_schema, python_schema)
+
+    def _of_is_instance(self, node: Any, path: str) -> Any:
+        cls = node["cls"]
+        if self._quiet or cls is collections.abc.Hashable:
+            return node
+        if (fields := own_fields(cls)) is not None:
+            return self._attrs(cls, fields, path)
+        if cls is type:
+            self._refuse(path, _NO_CLASSES)
+        else:
+            self._refuse(
+                path, f"{full_name(cls)} has no encoding; register one with `effectful_agents.encoding.register`"
+            )
+        return node
+
+    def _attrs(self, cls: type, fields: dict[str, OwnField], path: str) -> Any:
+        ref = f"{cls.__module__}.{cls.__qualname__}:{id(cls)}"
+        if ref not in self.definitions:
+            self.definitions[ref] = None
+            parts = {
+                field.alias: core_schema.typed_dict_field(
+                    self._with_default(field, f"{path}.{name}"), required=not field.optional
+                )
+                for name, field in fields.items()
+            }
+            form = core_schema.typed_dict_schema(parts, cls_name=cls.__name__, extra_behavior="forbid")
+            form |= {"config": {"title": cls.__name__}, "cls": cls}
+            written = self._written(
+                cls,
+                form,
+                lambda value, _: cls(**value),
+                lambda value: {field.alias: getattr(value, name) for name, field in fields.items()},
+                otherwise=core_schema.is_instance_schema(cls),
+            )
+            self.definitions[ref] = {**written, "ref": ref}
+        return core_schema.definition_reference_schema(ref)
+
+    def _with_default(self, field: OwnField, path: str) -> Any:
+        schema = self.annotation(field.type, path)
+        return core_schema.with_default_schema(schema, **field.default) if field.default else schema
+
+    def _of_callable(self, node: Any, path: str) -> Any:
+        self._refuse(path, "a function is not written as JSON; it takes a handler that synthesizes code")
+        return node
+
+    def _of_is_subclass(self, node: Any, path: str) -> Any:
+        self._refuse(path, _NO_CLASSES)
+        return node
+
+    # --- containers and branches ---
+
+    def _of_generator(self, node: Any, path: str) -> Any:
+        # Pydantic's generator would check the parts when they are asked for, too late to tell the model.
+        return {**self.parts(node, path), "type": "list"}
+
+    def _of_dict(self, node: Any, path: str) -> Any:
+        return mapping(self, node, path)
+
+    def _of_counter(self, node: Any, path: str) -> Any:
+        return made_of_mapping(self, {**node, "values_schema": {"type": "int"}}, path, collections.Counter)
+
+    def _of_ordered_dict(self, node: Any, path: str) -> Any:
+        return made_of_mapping(self, node, path, collections.OrderedDict)
+
+    def _of_function_plain(self, node: Any, path: str) -> Any:
+        function = node["function"]["function"]
+        ours = getattr(function, "__module__", "").startswith("pydantic.")
+        cls, codec = _VALIDATORS.get(function.__name__ if ours else "", (None, None))
+        return self.parts(node, path) if codec is None else self._codec(codec, cls, node, path)
+
+    def _of_json_or_python(self, node: Any, path: str) -> Any:
+        written = self.rewrite(node["json_schema"], path)
+        with self.quietly():
+            otherwise = self.rewrite(node["python_schema"], path)
+        return {**node, "json_schema": written, "python_schema": otherwise}
+
+    def _of_lax_or_strict(self, node: Any, path: str) -> Any:
+        made = getattr(node["lax_schema"].get("function", {}).get("function"), "keywords", {})
+        if "default_default_factory" in made:
+            kind = functools.partial(collections.defaultdict, made["default_default_factory"])
+            return made_of_mapping(self, node["lax_schema"]["schema"], path, kind)
+        # Both branches read the same JSON; one is enough to find what is to be refused.
+        with self.quietly():
+            lax = self.rewrite(node["lax_schema"], path)
+        return {**node, "strict_schema": self.rewrite(node["strict_schema"], path), "lax_schema": lax}
+
+    def _of_function_before(self, node: Any, path: str) -> Any:
+        inner = node["schema"]
+        if inner["type"] in ("int", "float", "bool", "str"):  # what the user's function makes of the JSON may be lax
+            node = {**node, "schema": {"strict": False, **inner}}
+        return self.parts(node, path)
+
+    _of_function_wrap = _of_function_before
+
+    # --- objects ---
+
+    def _of_typed_dict(self, node: Any, path: str) -> Any:
+        return self._closed(self.parts(with_substituted(node, node.get("cls")), path), node.get("cls"))
+
+    def _of_dataclass(self, node: Any, path: str) -> Any:
+        node = self.parts(with_substituted(node, node["cls"]), path)
+        inner = node["schema"]
+        while inner["type"] != "dataclass-args" and "schema" in inner:
+            inner = inner["schema"]
+        if inner["type"] == "dataclass-args":
+            # Fields without a default that a constructor computes are missing there.
+            known = {field["name"] for field in inner["fields"]}
+            with self.quietly():
+                inner["computed_fields"] = [
+                    *inner.get("computed_fields", ()),
+                    *(
+                        core_schema.computed_field(name, self.annotation(tp, f"{path}.{name}"))
+                        for name, tp in computed_fields(node["cls"]).items()
+                        if name not in known
+                    ),
+                ]
+            if not inner["computed_fields"] and all(field.get("init", True) for field in inner["fields"]):
+                return self._closed(node, node["cls"])
+        return node  # fields that a constructor computes are shown, and ignored where they come back
+
+    def _of_model(self, node: Any, path: str) -> Any:
+        node = self.parts(node, path)
+        inner = node["schema"]
+        while inner["type"] != "model-fields" and "schema" in inner:
+            inner = inner["schema"]
+        return node if inner.get("computed_fields") or node.get("root_model") else self._closed(node, node["cls"])
+
+    def _of_named_tuple(self, node: Any, path: str) -> Any:
+        return self.parts(with_substituted(node, node["cls"]), path)
+
+    def _closed(self, node: Any, cls: Any) -> Any:
+        """The node, refusing what it does not know, as its schema says, unless its class decides about that itself."""
+        config = node.get("config", {})
+        own = getattr(cls, "__pydantic_config__", None) or getattr(cls, "model_config", {})
+        if "extra" in own or "extra_fields_behavior" in config or node.get("extras_schema"):
+            return node
+        if node["type"] == "typed-dict":
+            return {**node, "extra_behavior": "forbid"}
+        return {**node, "config": {**config, "extra_fields_behavior": "forbid"}}
+
+
+_NO_CLASSES = "`type` has no encoding: a class is no value that a model could write"
+
+
+def _with_words(node: Any, form: Any) -> Any:
+    """A form with what `Annotated` says about the JSON schema of the node that it replaces: a description, mostly."""
+    metadata, own = node.get("metadata", {}), form.get("metadata", {})
+    words, functions = metadata.get("pydantic_js_updates"), metadata.get("pydantic_js_annotation_functions", ())
+    if own is metadata or not (words or functions):
+        return form
+    said = [*own.get("pydantic_js_functions", ()), *functions]
+    if words:
+        said.append(lambda core, handler: {**handler(core), **words})
+    return {**form, "metadata": {**own, "pydantic_js_functions": said}}
+
+
+def _zone(key: str) -> zoneinfo.ZoneInfo:
+    try:
+        return zoneinfo.ZoneInfo(key)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError("it is no time zone, such as `Europe/Oslo`") from error
+
+
+# Pydantic's core schema tells these types by its own validator only, and writes them without a look at their kind.
+_VALIDATORS: dict[str, tuple[type, Codec]] = {
+    "pattern_either_validator": (re.Pattern, PATTERN),
+    "pattern_str_validator": (re.Pattern, PATTERN),
+    "pattern_bytes_validator": (re.Pattern, BYTES_PATTERN),
+    "validate_str_is_valid_iana_tz": (
+        zoneinfo.ZoneInfo,
+        Codec(Annotated[str, pydantic.Field(description="a time zone, as Europe/Oslo")], str, _zone),
+    ),
+}
+
+
+def _unreadable(value: Any, _: Any) -> Any:
+    raise ValueError("it cannot be written by a model")

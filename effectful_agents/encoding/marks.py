@@ -1,0 +1,33 @@
+"""What this package writes into the metadata of core schemas, for itself to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["CODEC", "MARK", "Writer", "shown"]
+
+CODEC = "effectful_agents.codec"
+"""The key under which a codec stands that is not the one of the class."""
+
+MARK = "effectful_agents"
+"""The key in the metadata of a core schema under which a `Writer` stands."""
+
+
+class Writer(NamedTuple):
+    """How values are written whose core schema is not pydantic's.
+
+    Attributes:
+        kind: What values must be an instance of.
+        write: Makes the written value; for `inner` to write further where that is true.
+        inner: Whether what `write` makes is written by the core schema inside.
+    """
+
+    kind: Any
+    write: Callable[[Any], Any]
+    inner: bool
+
+
+def shown(schema: dict[str, Any]) -> dict[str, Any]:
+    """Metadata that gives a core schema this JSON schema."""
+    return {"pydantic_js_functions": [lambda _, __: dict(schema)]}

@@ -1,0 +1,134 @@
+"""Types as they are written, for errors and for names on the wire."""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeAliasType
+
+from effectful_agents.encoding.registry import on_change
+
+__all__ = ["TypeCache", "full_name", "plain_type", "type_name", "without_addresses"]
+
+
+class TypeCache[V]:
+    """What `build` makes of a type, made once.
+
+    Python's own equality of types is too coarse for a key: `int | str == str | int`, though their schemas differ. So
+    a type is looked up by its identity, then by its structure in the order in which it is written. Both tables are
+    bounded: what is derived from a class holds the class, so a weak table would never let go of a class made in a
+    function. They are emptied when a codec is registered.
+
+    Args:
+        build: Makes the value; an exception is not remembered.
+        size: How many types are kept; beyond it the oldest is forgotten, and made again when it is needed.
+    """
+
+    __slots__ = ("_build", "_by_identity", "_by_structure", "_size")
+
+    def __init__(self, build: Callable[[Any], V], size: int = 1024) -> None:
+        self._build = build
+        self._size = size
+        # The entries hold the type itself: while one is there, no other object can have the identities in its key.
+        self._by_identity: dict[int, tuple[Any, V]] = {}
+        self._by_structure: dict[Any, tuple[Any, V]] = {}
+        on_change(self._forget)
+
+    def __call__(self, tp: Any) -> V:
+        entry = self._by_identity.get(id(tp))
+        if entry is not None and entry[0] is tp:
+            return entry[1]
+        key = _structure(tp)
+        found = self._by_structure.get(key)
+        if found is None:
+            found = self._keep(self._by_structure, key, (tp, self._build(tp)))
+        return self._keep(self._by_identity, id(tp), (tp, found[1]))[1]
+
+    def _keep(self, table: dict[Any, tuple[Any, V]], key: Any, entry: tuple[Any, V]) -> tuple[Any, V]:
+        while len(table) >= self._size:
+            table.pop(next(iter(table), None), None)
+        table[key] = entry
+        return entry
+
+    def _forget(self) -> None:
+        self._by_identity.clear()
+        self._by_structure.clear()
+
+
+def _structure(tp: Any) -> Any:
+    """A key for a type: equal for two types only if they are written alike, the order of alternatives included."""
+    if isinstance(tp, list):  # the parameters of a Callable
+        return tuple(map(_structure, tp))
+    origin = typing.get_origin(tp)
+    if origin is None:
+        return id(tp)
+    if origin is Literal:
+        return (Literal, *((type(value), value) for value in typing.get_args(tp)))
+    if origin is Annotated:
+        # Metadata need not be hashable, and 1 equals True.
+        return (Annotated, _structure(tp.__origin__), *map(id, tp.__metadata__))
+    return (id(origin), *map(_structure, typing.get_args(tp)))
+
+
+def plain_type(tp: Any) -> Any:
+    """A type without the names and metadata around it: `str` for `Encodable[Annotated[str, MaxLen(3)]]`."""
+    while True:
+        origin = typing.get_origin(tp)
+        if isinstance(tp, TypeAliasType):
+            tp = tp.__value__
+        elif isinstance(origin, TypeAliasType):
+            tp = origin.__value__[typing.get_args(tp)]
+        elif origin is Annotated:
+            tp = tp.__origin__
+        elif isinstance(tp, typing.NewType):
+            tp = tp.__supertype__
+        else:
+            return tp
+
+
+def full_name(kind: Any) -> str:
+    """A class with its module, where it is not a builtin: `socket.socket`; local classes by their own name only."""
+    name = type_name(kind)
+    module = getattr(kind, "__module__", "builtins")
+    local = "<locals>" in getattr(kind, "__qualname__", "")
+    return name if local or module in ("builtins", "__main__") or not isinstance(kind, type) else f"{module}.{name}"
+
+
+def type_name(tp: Any) -> str:
+    """A type as a person writes it, the same in every process.
+
+    >>> type_name(dict[str, int | None])
+    'dict[str, int | None]'
+    """
+    origin, arguments = typing.get_origin(tp), typing.get_args(tp)
+    if tp is None or tp is type(None):
+        return "None"
+    if origin is Annotated:
+        return type_name(tp.__origin__)
+    if origin in (typing.Union, types.UnionType):
+        return " | ".join(map(type_name, arguments))
+    if origin is Literal:
+        return f"Literal[{', '.join(map(_literal_name, arguments))}]"
+    if origin is not None:
+        return f"{type_name(origin)}[{', '.join(map(type_name, arguments))}]" if arguments else type_name(origin)
+    if isinstance(tp, list):
+        return f"[{', '.join(map(type_name, tp))}]"
+    if isinstance(tp, str):
+        return tp
+    name = getattr(tp, "__qualname__", None) or getattr(tp, "__name__", None)
+    return name.rpartition("<locals>.")[2] if isinstance(name, str) else without_addresses(str(tp))
+
+
+def _literal_name(value: Any) -> str:
+    # An enum member's own repr may hold anything.
+    return repr(value) if type(value) in (str, int, bool, bytes, type(None)) else str(value)
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
+
+
+def without_addresses(text: str) -> str:
+    """A text without the addresses that Python's default `repr` puts in."""
+    return _ADDRESS.sub("", text)

@@ -1,0 +1,113 @@
+"""The forms of types that pydantic does not know, and where users add their own.
+
+A `Codec` says how values of a type look on the wire: by the annotation of that form, and two functions between the
+two. Schema, decoding and encoding of the type follow from it everywhere, inside containers, dataclasses and models too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Codec", "Kinds", "find", "on_change", "register"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Codec:
+    """How values of one type are written, and read.
+
+    Args:
+        form: The annotation of the written value: `str`, `list[int]`, a dataclass. Its schema is the type's schema;
+            constraints and a description go into `Annotated`. It may name other types that have codecs.
+        encode: Makes the written value of a value.
+        decode: Makes the value of a written one; None where a model can be shown such values and not write them. It
+            raises `ValueError` for what it cannot read, with a text for the model. A second positional parameter, if it
+            has one, gets the context of the decoding (the names that the skill sees).
+    """
+
+    form: Any
+    encode: Callable[[Any], Any]
+    decode: Callable[..., Any] | None = None
+
+    def decoder(self) -> Callable[..., Any] | None:
+        """`decode` as a function of the written value and the context."""
+        decode = self.decode
+        if decode is None or _takes_context(decode):
+            return decode
+        return lambda written, _: decode(written)
+
+
+type Kinds = type | str | Callable[[type], bool]
+"""Which types a codec is for: a class with its subclasses, a class by its full name, or what a test of a class says."""
+
+_by_class: dict[type, Any] = {}
+_by_name: dict[str, Any] = {}
+_tests: list[tuple[Callable[[type], bool], Any]] = []
+_listeners: list[Callable[[], None]] = []
+
+
+def register(kinds: Kinds, codec: Codec | Callable[[type], Codec]) -> None:
+    """Say how values of a type cross the wire: as parameters, answers, parts of prompts and results of tools.
+
+    What was registered last counts; a tool that was offered before keeps the form that it had.
+
+    Args:
+        kinds: A class, whose subclasses are meant as well; its full name (`"numpy.ndarray"`), so that nothing need be
+            imported; or a function that is asked about classes.
+        codec: The codec, or a function that makes one of the class in question.
+
+    >>> class Money:
+    ...     def __init__(self, cents: int) -> None:
+    ...         self.cents = cents
+    >>> register(Money, Codec(int, lambda money: money.cents, Money))
+    >>> from effectful_agents.encoding import decode, encode, json_schema
+    >>> encode([Money(250)]), decode("[250]", list[Money])[0].cents, json_schema(Money)
+    ([250], 250, {'type': 'integer'})
+    """
+    if isinstance(kinds, type):
+        _by_class[kinds] = codec
+    elif isinstance(kinds, str):
+        _by_name[kinds] = codec
+    else:
+        _tests.insert(0, (kinds, codec))
+    for forget in _listeners:
+        forget()
+
+
+def on_change(forget: Callable[[], None]) -> None:
+    """Have a function called whenever something is registered: what was derived before may be outdated."""
+    _listeners.append(forget)
+
+
+def find(kind: type) -> Codec | None:
+    """The codec of a class; its own first, then that of a test that it passes, then that of the nearest base."""
+    entry = _by_class.get(kind) or _by_name.get(_full_name(kind))
+    if entry is None:
+        entry = next((codec for passes, codec in _tests if passes(kind)), None)
+    if entry is None:
+        bases = (base for base in getattr(kind, "__mro__", ())[1:] if base is not object)
+        entry = next(
+            (found for base in bases if (found := _by_class.get(base) or _by_name.get(_full_name(base)))), None
+        )
+    return entry if entry is None or isinstance(entry, Codec) else entry(kind)
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _takes_context(function: Callable[..., Any]) -> bool:
+    if isinstance(function, type):  # the second parameter of a constructor is an option
+        return False
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin that does not tell
+        return False
+    required = [
+        one
+        for one in parameters
+        if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    ]
+    return len(required) == 2

@@ -1,0 +1,166 @@
+"""Core schemas of single values, in the place of pydantic's: what those would guess, or could not read back."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pydantic_core import PydanticCustomError, core_schema
+
+from effectful_agents.encoding import binary
+from effectful_agents.encoding.choices import choice, flag_names, flag_of, written_members
+from effectful_agents.encoding.marks import MARK, Writer, shown
+
+__all__ = ["REWRITTEN", "written_literal"]
+
+_DIGITS = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*")
+_DECIMAL = r"^-?[0-9]+(\.[0-9]+)?(E[+-]?[0-9]+)?$"
+_TEXT_WANTED = PydanticCustomError("decimal_type", "Input should be a number as text")
+
+
+def _as_text(value: Any) -> Any:
+    """Refuse JSON numbers, in which digits may have been lost."""
+    if isinstance(value, int | float):
+        raise _TEXT_WANTED
+    return value
+
+
+_NO_NUMBER = PydanticCustomError("iso_8601", "Input should be text in ISO 8601, and no number")
+
+
+def _no_timestamp(value: Any) -> Any:
+    """Refuse numbers, whose unit and zone would be a guess."""
+    if isinstance(value, int | float) or (isinstance(value, str) and _DIGITS.fullmatch(value)):
+        raise _NO_NUMBER
+    return value
+
+
+_LIMITS = {"ge": "at least {}", "gt": "greater than {}", "le": "at most {}", "lt": "less than {}",
+           "multiple_of": "a multiple of {}", "max_digits": "of at most {} digits",
+           "decimal_places": "with at most {} decimal places"}  # fmt: skip
+
+
+_LENGTHS = {"min_length": "at least {} bytes", "max_length": "at most {} bytes"}
+
+
+def _limits(node: Any) -> str:
+    return ", ".join(text.format(node[key]) for key, text in _LIMITS.items() if node.get(key) is not None)
+
+
+def _scalar(node: Any) -> Any:
+    return {"strict": True, **node}
+
+
+def _bytes(node: Any) -> Any:
+    limits = [text.format(node[key]) for key, text in _LENGTHS.items() if key in node]
+    about = {**binary.SCHEMA, "description": "; ".join([binary.SCHEMA["description"], *limits])}
+    schema = core_schema.no_info_before_validator_function(
+        binary.read, node, metadata={MARK: Writer(bytes, binary.write, inner=False)} | shown(about)
+    )
+    schema["serialization"] = core_schema.plain_serializer_function_ser_schema(binary.write)
+    return core_schema.json_or_python_schema(schema, node)
+
+
+def _decimal(node: Any) -> Any:
+    schema = {"type": "string", "pattern": _DECIMAL}
+    if limits := _limits(node):
+        schema["description"] = f"a decimal number, {limits}"
+    read = core_schema.no_info_before_validator_function(_as_text, {**node, "strict": False}, metadata=shown(schema))
+    return core_schema.json_or_python_schema(read, node)
+
+
+def _fraction(node: Any) -> Any:
+    schema = {"type": "string", "description": "a fraction, as 3/4"}
+    read = core_schema.no_info_before_validator_function(_as_text, {**node, "strict": False}, metadata=shown(schema))
+    return core_schema.json_or_python_schema(read, node)
+
+
+def _moment(node: Any) -> Any:
+    # The function hands on a Python text, which the strict form of the node would refuse.
+    read = core_schema.no_info_before_validator_function(_no_timestamp, {**node, "strict": False})
+    if limits := _limits(node):  # JSON schema has no words for them
+        read["metadata"] = {"pydantic_js_functions": [lambda core, handler: {"description": limits, **handler(core)}]}
+    return core_schema.json_or_python_schema(read, node)
+
+
+# --- few values -------------------------------------------------------------------------------------------------------
+
+
+def _enum(node: Any) -> Any:
+    cls = node["cls"]
+    pairs = written_members(cls)
+    if issubclass(cls, enum.Flag):
+        form = core_schema.list_schema(choice(pairs, error="enum"))
+        read = core_schema.no_info_after_validator_function(
+            lambda members: flag_of(cls, members),
+            form,
+            metadata={MARK: Writer(cls, lambda value: flag_names(cls, value), inner=False)},
+        )
+        return core_schema.json_or_python_schema(
+            read, core_schema.union_schema([core_schema.is_instance_schema(cls), read], mode="left_to_right")
+        )
+    forms = {member.name: form for form, member in pairs}
+    schema: Any = choice(pairs, error="enum", kind=cls)
+    schema["metadata"][MARK] = Writer(cls, lambda value: forms[value.name], inner=False)
+    schema["metadata"]["pydantic_js_functions"] = _with_docstring(schema, cls)
+    schema["serialization"] = core_schema.plain_serializer_function_ser_schema(lambda value: forms[value.name])
+    return schema
+
+
+def _literal(node: Any) -> Any:
+    expected = node["expected"]
+    if all(type(value) is str for value in expected):
+        return node
+    pairs = [(written_literal(value), value) for value in expected]
+    forms = {(type(value), value): form for form, value in pairs}
+    schema: Any = choice(pairs, error="literal_error")
+    schema["metadata"][MARK] = Writer(_Among(forms), lambda value: forms[type(value), value], inner=False)
+    schema["serialization"] = core_schema.plain_serializer_function_ser_schema(lambda value: forms[type(value), value])
+    return schema
+
+
+def _with_docstring(schema: Any, cls: type[enum.Enum]) -> list[Any]:
+    [form] = schema["metadata"]["pydantic_js_functions"]
+    doc = (
+        cls.__doc__
+        if cls.__doc__ not in (None, "An enumeration.", *(base.__doc__ for base in cls.__mro__[1:]))
+        else None
+    )
+    if doc is None:
+        return [form]
+    text = " ".join(doc.split("\n\n")[0].split())
+    return [lambda core, handler: {"description": text, **form(core, handler)}]
+
+
+class _Among:
+    """Stands for a class whose instances are the values of a Literal."""
+
+    def __init__(self, forms: dict[tuple[type, Any], Any]) -> None:
+        self.forms = forms
+
+    def holds(self, value: Any) -> bool:
+        try:
+            return (type(value), value) in self.forms
+        except TypeError:
+            return False
+
+
+def written_literal(value: Any) -> Any:
+    """The written form of a value that a Literal names."""
+    if isinstance(value, enum.Enum):
+        return next(form for form, member in written_members(type(value)) if member is value)
+    return binary.write(value) if isinstance(value, bytes) else value
+
+
+REWRITTEN: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("int", "float", "bool", "str", "complex"), _scalar),
+    "fraction": _fraction,
+    **dict.fromkeys(("date", "datetime", "time", "timedelta"), _moment),
+    "bytes": _bytes,
+    "decimal": _decimal,
+    "enum": _enum,
+    "literal": _literal,
+}
+"""What takes the place of pydantic's core schemas, by their type."""

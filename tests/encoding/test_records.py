@@ -1,0 +1,104 @@
+import dataclasses
+import datetime
+import subprocess
+import sys
+
+import pydantic
+import pytest
+
+from effectful_agents.encoding import b64, dumps, fmt_dict, fmt_list, fmt_records, schema_for, to_jsonable
+from effectful_agents.errors import ConfigurationError, EncodingError
+from effectful_agents.messages import Usage
+from tests.encoding.shapes import Colour, Person, Point
+
+
+def test_equal_values_are_the_same_text():
+    assert (
+        dumps({"b": {2, 1}, "a": {"é": None}})
+        == dumps({"a": {"é": None}, "b": {1, 2}})
+        == ('{"a":{"é":null},"b":[1,2]}')
+    )
+    assert (
+        dumps([datetime.date(2026, 5, 1), Colour.RED, b"\xff", 1.0]) == '["2026-05-01","red","data:;base64,/w==",1.0]'
+    )
+
+
+def test_another_process_gives_the_same_text():
+    program = "from effectful_agents.encoding import dumps; print(dumps({'x': {'a', 'b', 'c'}, 'a': frozenset('xyz')}))"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("0", "1", "7")
+    }
+    assert outputs == {'{"a":["x","y","z"],"x":["a","b","c"]}\n'}
+
+
+def test_only_records_of_this_package_leave_none_out():
+    @dataclasses.dataclass
+    class Mine:
+        a: None = None
+
+    assert to_jsonable([Usage(input=1), Mine(), Point(1), Person(name="A"), {"a": None}]) == [
+        {"input": 1, "estimated": False},
+        {"a": None},
+        [1, 0],
+        {"name": "A", "age": 30, "friends": [], "colour": None},
+        {"a": None},
+    ]
+
+
+def test_what_has_no_form_and_keys_that_become_alike_are_refused():
+    for value in (object(), {"a": [object()]}, {1: "a", "1": "b"}, {chr(0xD800): 1, chr(0xFFFD): 2}):
+        with pytest.raises(EncodingError):
+            dumps(value)
+
+
+def test_base64_is_plain_text():
+    assert b64(bytes(range(3))) == "AAEC"
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_dictionary_is_lines_of_keys_and_values():
+    assert fmt_dict({"a": "x\ny", "b": Point(1, 2), "c": None}) == "a: x\ny\nb: [1,2]\nc: null"
+    assert fmt_dict({"a": "12345"}, max_value=3) == "a: 12…"
+    assert fmt_dict({}) == ""
+
+
+def test_a_list_is_lines_behind_a_prefix():
+    assert fmt_list(["a", 1, Colour.RED]) == "· a\n· 1\n· red"
+    assert fmt_list([1], prefix="") == "1"
+
+
+def test_records_fill_a_template_each():
+    rows = [{"name": "Ann", "at": Point(1)}, {"name": "Bob", "at": Point(2)}]
+
+    assert fmt_records(rows, "{name}: {at} {{}}") == "Ann: [1, 0] {}\nBob: [2, 0] {}"
+    with pytest.raises(ConfigurationError, match="there is no `age`"):
+        fmt_records(rows, "{age}")
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    with pytest.raises(EncodingError, match="cannot hold a part of type `image_url`"):
+        fmt_records([{"x": picture}], "{x}")
+
+
+# --- forms of output --------------------------------------------------------------------------------------------------
+
+
+def test_a_schema_is_made_of_a_type_a_dictionary_or_another_schema():
+    class Model(pydantic.BaseModel):
+        a: int
+
+    typed = schema_for(Model)
+    written = schema_for({"title": "Pair", "type": "array", "minItems": 2})
+
+    assert (typed.name, list(typed.json_schema["properties"])) == ("Model", ["a"])
+    assert typed.validate('```json\n{"a": "1"}\n```') == Model(a=1)
+    assert schema_for(typed) is typed
+    assert (written.name, written.validate("```\n[1, 2]\n```")) == ("Pair", [1, 2])
+    for text, problem in (("[1]", "too short"), ("[1", "Invalid JSON"), ('{"a": 1, "a": 2}', "twice")):
+        with pytest.raises(ValueError, match=problem):
+            written.validate(text)
+    with pytest.raises(EncodingError, match="the schema is no JSON schema"):
+        schema_for({"type": 3})
