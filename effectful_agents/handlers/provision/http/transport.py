@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "load", "post"]
 
+_LAST_WAIT = 5.0
+"""Seconds that closing a connection may take."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
@@ -88,11 +91,10 @@ def _post_awaited(request: httpx.Request) -> Generator[Answer, None, None]:
             yield Answer(response.status_code, response.headers, _awaited(body))
         finally:
             with shielded():
-                wait(response.aclose())
-                wait(_finished(body))
+                wait(_closed(response, body))
     finally:
         with shielded():
-            wait(client.aclose())
+            wait(_closed(client))
 
 
 def _awaited(body: Any) -> Iterator[bytes]:
@@ -102,6 +104,16 @@ def _awaited(body: Any) -> Iterator[bytes]:
         except StopAsyncIteration:
             return
         yield piece
+
+
+async def _closed(connection: Any, body: Any = None) -> None:
+    import anyio  # noqa: PLC0415 - loaded by httpx
+
+    # In a task that was cancelled trio would not let anything be awaited.
+    with anyio.move_on_after(_LAST_WAIT, shield=True):
+        await connection.aclose()
+        if body is not None:
+            await _finished(body)
 
 
 async def _finished(body: Any) -> None:
