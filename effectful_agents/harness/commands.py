@@ -11,9 +11,13 @@ __all__ = ["main"]
 
 _USAGE = """\
 usage: effectful-agents run SCRIPT [options]
+       effectful-agents prompt SCRIPT:SKILL [NAME=JSON ...] [options]
 
 commands:
-  run    run a script in the standard stack; `effectful-agents run --help` explains the options
+  run       run a script in the standard stack
+  prompt    show what a skill of a script sends to a model, without asking one
+
+`effectful-agents COMMAND --help` explains the options.
 """
 
 
@@ -29,6 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or [""]
     if command == "run":
         return launcher.main(rest, program="effectful-agents run")
+    if command == "prompt":
+        from effectful_agents.harness import prompt  # noqa: PLC0415 - loads every handler
+
+        return prompt.main(rest)
     if command in ("-h", "--help"):
         print(_USAGE, end="")
         return 0

@@ -7,12 +7,11 @@ import contextlib
 import os
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from effectful_agents.errors import (
-    AgentsError,
     ConfigurationError,
     DefinitionError,
     EncodingError,
@@ -24,7 +23,10 @@ from effectful_agents.harness import harness
 from effectful_agents.harness.options import Launch, parse
 from effectful_agents.runtime import handler
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from effectful_agents.harness.stack import Harness
+
+__all__ = ["become_main", "fail", "main", "one_line", "read_script", "show_traceback", "stack_of"]
 
 DEFAULT_MODEL = "local/smollm2"
 MODEL_VARIABLE = "EFFECTFUL_AGENTS_MODEL"
@@ -41,24 +43,42 @@ def main(arguments: Sequence[str] | None = None, *, program: str = "python -m ef
         The exit code: that of the script, 1 where it failed, 2 where the command line is wrong.
     """
     launch = parse(sys.argv[1:] if arguments is None else arguments, program)
-    script = Path(launch.script)
-    if not script.is_file():
-        return _fail(f"there is no script `{launch.script}`.", code=2)
     try:
-        source = script.read_bytes()
-    except OSError as error:
-        return _fail(f"the script `{launch.script}` cannot be read: {error.strerror}.", code=2)
-    try:
-        options: dict[str, Any] = {**launch.options, "model": launch.options.get("model") or _default_model()}
-        stack = harness(**options)
+        source = read_script(launch.script)
+        stack = stack_of(launch.options)
     except ConfigurationError as error:
-        return _fail(str(error), code=2)
+        return fail(str(error), code=2)
     with contextlib.ExitStack() as installed:
         installed.enter_context(stack)
         # Whoever renders the conversation shows more than the progress, on the same screen.
         if sys.stderr.isatty() and not launch.options.get("render"):
             installed.enter_context(_progress())
-        return _run(script, source, launch)
+        return _run(source, launch)
+
+
+def read_script(script: str) -> bytes:
+    """The source of a script.
+
+    Raises:
+        ConfigurationError: There is no such file, or it cannot be read.
+    """
+    path = Path(script)
+    if not path.is_file():
+        raise ConfigurationError(f"there is no script `{script}`.")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"the script `{script}` cannot be read: {error.strerror}.") from error
+
+
+def stack_of(given: Mapping[str, Any]) -> Harness:
+    """The standard stack for the options of a command line.
+
+    Raises:
+        ConfigurationError: An option has a value that it cannot have.
+    """
+    options: dict[str, Any] = {**given, "model": given.get("model") or _default_model()}
+    return harness(**options)
 
 
 def _default_model() -> str:
@@ -78,18 +98,28 @@ def _progress() -> Any:
     return handler(ProgressDisplay())
 
 
-def _run(script: Path, source: bytes, launch: Launch) -> int:
-    """Execute the script as `__main__`, with its folder first on the path and its own arguments."""
-    # Absolute, as Python has it: the script may go to another folder, and its source is still found.
-    path = os.path.abspath(script)
+def become_main(script: str, arguments: Sequence[str]) -> types.ModuleType:
+    """Make the process that of a script: with its `__main__`, its words, and its folder first on the path.
+
+    Returns:
+        The module, empty so far.
+    """
     module = types.ModuleType("__main__")
-    module.__file__ = path
+    # Absolute, as Python has it: the script may go to another folder, and its source is still found.
+    module.__file__ = os.path.abspath(script)
     module.__dict__["__builtins__"] = builtins
     # For good: threads, and what is registered for the exit of the process, still have to find the script there.
     sys.modules["__main__"] = module
-    sys.argv = [launch.script, *launch.arguments]
+    sys.argv = [script, *arguments]
     # The first place is that of the launcher, unless Python was told to leave it out.
-    sys.path[: 0 if sys.flags.safe_path else 1] = [str(script.resolve().parent)]
+    sys.path[: 0 if sys.flags.safe_path else 1] = [str(Path(script).resolve().parent)]
+    return module
+
+
+def _run(source: bytes, launch: Launch) -> int:
+    """Execute the script as `__main__`."""
+    module = become_main(launch.script, launch.arguments)
+    path = str(module.__file__)
     try:
         # Not to inherit the `from __future__` imports of this module.
         code = compile(source, path, "exec", dont_inherit=True)
@@ -97,13 +127,13 @@ def _run(script: Path, source: bytes, launch: Launch) -> int:
     except SystemExit as exit_:
         return _exit_code(exit_)
     except KeyboardInterrupt:
-        return _fail("interrupted.", code=130)
+        return fail("interrupted.", code=130)
     except (ConfigurationError, ProviderError, LimitExceeded) as error:
         if isinstance(error, DefinitionError | EncodingError | HistoryError):
-            return _show_traceback(error, path)
-        return _fail(_one_line(error), code=1)
+            return show_traceback(error, path)
+        return fail(one_line(error), code=1)
     except BaseException as error:
-        return _show_traceback(error, path)
+        return show_traceback(error, path)
     return 0
 
 
@@ -114,8 +144,8 @@ def _exit_code(exit_: SystemExit) -> int:
     return 1
 
 
-def _show_traceback(error: BaseException, script: str) -> int:
-    """Show an exception as Python does, from the script's own first frame on."""
+def show_traceback(error: BaseException, script: str) -> int:
+    """Show an exception as Python does, from the script's own first frame on; the exit code is 1."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != script:
         trace = trace.tb_next
@@ -124,10 +154,12 @@ def _show_traceback(error: BaseException, script: str) -> int:
     return 1
 
 
-def _one_line(error: AgentsError) -> str:
+def one_line(error: BaseException) -> str:
+    """The text of an error, without its line breaks."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _fail(message: str, *, code: int) -> int:
+def fail(message: str, *, code: int) -> int:
+    """Say what is wrong, in one line; the exit code is the one that is given."""
     print(f"error: {message}", file=sys.stderr)
     return code

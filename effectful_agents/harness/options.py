@@ -1,4 +1,4 @@
-"""The command line of the launcher: which words are for the stack, and which for the script."""
+"""The command lines: which words are for the stack, and which for the script or the skill."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Launch", "parse"]
+__all__ = ["Launch", "Question", "parse", "parse_question"]
 
 _EPILOG = """\
 The first word that is no option is the script. Options of the stack may stand before and after it; every other word, in
@@ -37,6 +37,35 @@ class Launch:
     options: dict[str, Any]
 
 
+_PROMPT_EPILOG = """\
+SKILL is a skill of the script, a method as `Class.method` or, where the class cannot be made without arguments, as
+`instance.method`. NAME=JSON is an argument of the skill; what is no JSON is text. An argument that is left out is shown
+as <NAME>. What stands under `if __name__ == "__main__":` in the script is not run, and no model is asked.
+
+    %(prog)s llm_examples/limerick.py:limerick theme=beards
+    %(prog)s script.py:Packer.pack limit=3 --model gpt-5-mini --json
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What the command `prompt` is asked.
+
+    Attributes:
+        script: The script.
+        skill: The name of a skill in it; empty where none was given.
+        arguments: The arguments of the skill, as they were written.
+        options: The options that were given for `harness`.
+        as_json: Whether to show the request as JSON.
+    """
+
+    script: str
+    skill: str
+    arguments: dict[str, str]
+    options: dict[str, Any]
+    as_json: bool
+
+
 def parse(arguments: Sequence[str], program: str) -> Launch:
     """Sort the words of a command line.
 
@@ -46,12 +75,42 @@ def parse(arguments: Sequence[str], program: str) -> Launch:
     words, behind = _split(list(arguments))
     # Not an option of the parser, which would see it in `-host` too and keep that from the script.
     words = ["--help" if word == "-h" else word for word in words]
-    parser = _parser(program)
+    parser = _parser(program, "Run a Python script in the standard stack of handlers of effectful-agents.", _EPILOG)
+    parser.add_argument("script", metavar="SCRIPT", help="the script")
+    _add_options(parser)
     given, rest = parser.parse_known_args(words)
-    options = {name: value for name, value in vars(given).items() if name not in ("script", "set")}
-    for name, value in getattr(given, "set", []):
-        options[name] = value
-    return Launch(given.script, [*rest, *behind], options)
+    values = vars(given)
+    return Launch(values.pop("script"), [*rest, *behind], _options(values))
+
+
+def parse_question(arguments: Sequence[str], program: str) -> Question:
+    """Read a command line of `prompt`.
+
+    Raises:
+        SystemExit: The help was asked for, or a word is none that could stand here.
+    """
+    parser = _parser(program, "Show what a skill sends to a model, and how many tokens that is.", _PROMPT_EPILOG)
+    parser.usage = "%(prog)s SCRIPT:SKILL [NAME=JSON ...] [options]"
+    parser.add_argument("target", metavar="SCRIPT:SKILL", help="the script, and a skill in it")
+    parser.add_argument("given", metavar="NAME=JSON", type=_pair, nargs="*", help="an argument of the skill")
+    parser.add_argument("--json", dest="as_json", action="store_true", default=False, help="print the request as JSON")
+    _add_options(parser)
+    values = vars(parser.parse_intermixed_args(["--help" if word == "-h" else word for word in arguments]))
+    script, skill = _target(values.pop("target"))
+    given, as_json = dict(values.pop("given", ())), values.pop("as_json")
+    return Question(script, skill, given, _options(values), as_json)
+
+
+def _target(word: str) -> tuple[str, str]:
+    script, colon, skill = word.rpartition(":")
+    # A colon may stand in a path too: `C:\script.py`.
+    return (script, skill) if colon and all(map(str.isidentifier, skill.split("."))) else (word.removesuffix(":"), "")
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of the stack, those of `--set` among the others."""
+    settings = given.pop("set", [])
+    return {**given, **dict(settings)}
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -61,18 +120,21 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:place], arguments[place + 1 :]
 
 
-def _parser(program: str) -> argparse.ArgumentParser:
+def _parser(program: str, description: str, epilog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Run a Python script in the standard stack of handlers of effectful-agents.",
-        epilog=_EPILOG,
+        description=description,
+        epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
         add_help=False,
         argument_default=argparse.SUPPRESS,  # so that only what was given reaches `harness`, with its own defaults
     )
-    parser.add_argument("script", metavar="SCRIPT", help="the script")
     parser.add_argument("--help", action="help", help="show this text (-h too)")
+    return parser
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("options of the stack").add_argument
     add("--model", help="the model: local/smollm2, local/PATH.gguf, or any name that LiteLLM knows")
     add(
@@ -102,13 +164,17 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="any other setting; VALUE is JSON, or else text",
     )
-    return parser
 
 
-def _setting(word: str) -> tuple[str, Any]:
+def _pair(word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{word!r} is not NAME=VALUE")
+    return name, value
+
+
+def _setting(word: str) -> tuple[str, Any]:
+    name, value = _pair(word)
     try:
         return name, json.loads(value)
     except ValueError:

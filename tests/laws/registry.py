@@ -23,6 +23,7 @@ import effectful_agents.testing
 from effectful_agents import ObjectInterpretation, implements
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
 from effectful_agents.handlers.legibility import (
+    DeferredTools,
     FrameworkDocumenter,
     HistoryCompactor,
     ImplicitToolExtractor,
@@ -67,6 +68,7 @@ SAMPLES: Mapping[type, Make] = {
     # In the order in which they stand in a stack, outermost first.
     ScriptedModel: lambda around: ScriptedModel(*around.replies),
     AgentLoop: lambda around: AgentLoop(turns=5),
+    DeferredTools: lambda around: DeferredTools(threshold=0, always=["measure", "break_down"]),
     LexicalToolExtractor: lambda around: LexicalToolExtractor(),
     ImplicitToolExtractor: lambda around: ImplicitToolExtractor(),
     LiteLLMConfigurer: lambda around: LiteLLMConfigurer("scripted", temperature=0),
@@ -153,8 +155,8 @@ ORDERED: tuple[Ordered, ...] = (
     *(
         Ordered(AgentLoop, inner, _TERMINAL)
         for inner in (
-            *(LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder, SystemPromptDumper),
-            *(PydanticSkillArgValidator, TenacityRetryer),
+            *(DeferredTools, LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder),
+            *(SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer),
         )
     ),
     Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
@@ -168,6 +170,10 @@ ORDERED: tuple[Ordered, ...] = (
     *(Ordered(AgentLoop, inner, _TERMINAL, _SHORT) for inner in (ToolOutputCap, HistoryCompactor)),
     Ordered(ScriptedModel, HistoryCompactor, _ANSWERS, {HistoryCompactor: lambda around: HistoryCompactor(limit=120)}),
     *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, ProgressDisplay, RichTerminalRenderer)),
+    *(
+        Ordered(DeferredTools, inner, "it defers what is offered further inside, and the loop gets the rest as it is")
+        for inner in (LexicalToolExtractor, ImplicitToolExtractor)
+    ),
     Ordered(
         HistoryBuilder,
         TenacityRetryer,
@@ -183,7 +189,7 @@ ORDERED: tuple[Ordered, ...] = (
 )
 
 WITH_SECTIONS = (
-    *(FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
+    *(DeferredTools, FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
     *(PydanticSkillArgValidator, TenacityRetryer),
 )
 

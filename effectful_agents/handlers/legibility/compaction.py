@@ -69,7 +69,7 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
     ...         raise NotHandled
     >>> guide = Guide()
     >>> model = ScriptedModel("Long ago. " * 130, "Far away. " * 130, "The user heard two stories.", "You are welcome.")
-    >>> with handler(harness(system_prompt="brief")), handler(model), handler(HistoryCompactor(limit=1400)):
+    >>> with handler(harness(system_prompt="brief")), handler(model), handler(HistoryCompactor(limit=1000)):
     ...     for question in ("A story!", "Another!", "Thank you!"):
     ...         answer = guide.ask(question)
     >>> [message["role"] for message in guide.__history__]

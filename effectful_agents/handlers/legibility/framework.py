@@ -6,7 +6,7 @@ import inspect
 from typing import ClassVar
 
 from effectful_agents.messages import SystemMessage
-from effectful_agents.operations.legibility import PromptInjectingInterpretation
+from effectful_agents.operations.legibility import PromptInjectingInterpretation, with_section
 from effectful_agents.operations.loop import call_system
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.runtime import implements
@@ -34,7 +34,7 @@ class FrameworkDocumenter(PromptInjectingInterpretation):
     def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:
         nouns = (_concept(noun) for noun in (Skill, Tool, Agent))
         concepts = section(self.title, *nouns, section("Encodable", _ENCODABLE))
-        return super().call_system({**harness_prompt, "content": [concepts, *harness_prompt["content"]]}, agent_prompt)
+        return super().call_system(with_section(harness_prompt, concepts, first=True), agent_prompt)
 
 
 # `Encodable` is an alias, which has no docstring to take.

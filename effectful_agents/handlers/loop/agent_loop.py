@@ -126,10 +126,13 @@ class AgentLoop(PromptInjectingInterpretation):
 
     @implements(call_system)
     def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:
+        return {"role": "system", "content": _text(self.document(harness_prompt, agent_prompt))}
+
+    def document(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> PromptSection:
+        # The sections that the system message is written from.
         if self.brief:
-            return {"role": "system", "content": _text(section("", agent_prompt))}
-        described = with_section(harness_prompt, self.prompt_section())
-        return {"role": "system", "content": _text(section("", described, agent_prompt))}
+            return section("", agent_prompt)
+        return section("", with_section(harness_prompt, self.prompt_section()), agent_prompt)
 
     @implements(call_user)
     def call_user(self, user_prompt: PromptSection) -> UserMessage:

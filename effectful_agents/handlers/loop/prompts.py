@@ -18,7 +18,7 @@ from typing import Any
 from effectful_agents.encoding import format_as_content_blocks, tool_codec
 from effectful_agents.errors import EncodingError
 from effectful_agents.operations.prompt import PromptSection, section
-from effectful_agents.types import LexicalContext, Scope, Skill, Tool
+from effectful_agents.types import Agent, LexicalContext, Scope, Skill, Tool
 from effectful_agents.types.walk import tools_of
 
 __all__ = ["brief_task", "full_task", "signature_text", "user_section"]
@@ -37,8 +37,7 @@ def brief_task(skill: Skill) -> PromptSection:
         f"You answer calls of the Python function `{signature_text(skill)}`. Your answer becomes the value that it "
         "returns: write the value itself and nothing else."
     )
-    about = inspect.getdoc(type(skill.agent)) if skill.agent is not None else None
-    return section("", text, *([about] if about else []))
+    return section("", text, _about(type(skill.agent)) if skill.agent is not None else "")
 
 
 def full_task(skill: Skill, scope: Scope) -> PromptSection:
@@ -149,10 +148,19 @@ def _module_section(skill: Skill) -> PromptSection | None:
 def _module_source(module: types.ModuleType, changed: int) -> PromptSection | None:
     linecache.checkcache(getattr(module, "__file__", None))
     try:
-        text = f"```python\n{inspect.getsource(module).strip()}\n```"
+        text = _fenced(inspect.getsource(module).strip())
     except (OSError, TypeError):
         text = inspect.getdoc(module) or ""
     return section(f"Module {module.__name__}", text) if text else None
+
+
+def _fenced(source: str) -> str:
+    # Longer than any fence in the source, which would end it there.
+    fence = "`" * max(3, *(len(run) + 1 for run in _FENCES.findall(source)), 0)
+    return f"{fence}python\n{source}\n{fence}"
+
+
+_FENCES = re.compile("^ {0,3}(`{3,})", re.MULTILINE)
 
 
 def _specification_section(skill: Skill) -> PromptSection:
@@ -163,7 +171,24 @@ def _specification_section(skill: Skill) -> PromptSection:
     if skill not in skills:
         skills.insert(0, skill)
     cls = type(agent)
-    return section(f"Agent {cls.__name__}", inspect.cleandoc(cls.__doc__ or ""), *map(_specification, skills))
+    return section(f"Agent {cls.__name__}", _about(cls), *map(_specification, skills))
+
+
+def _about(cls: type) -> str:
+    """What the author of an agent's class, or of the nearest base that is an agent too, says about it."""
+    for base in cls.__mro__:
+        # `Agent` itself, and bases from elsewhere, speak to programmers.
+        if base is Agent or not issubclass(base, Agent):
+            continue
+        text = base.__dict__.get("__doc__")
+        if isinstance(text, str) and text and not _is_generated(base, text):
+            return inspect.cleandoc(text)
+    return ""
+
+
+def _is_generated(cls: type, text: str) -> bool:
+    """Whether `dataclass` wrote the docstring: a signature, with the values of defaults."""
+    return "__dataclass_fields__" in cls.__dict__ and text.startswith(f"{cls.__name__}(")
 
 
 def _specification(skill: Skill) -> PromptSection:
