@@ -68,8 +68,9 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
     ...         '''{question}'''
     ...         raise NotHandled
     >>> guide = Guide()
-    >>> model = ScriptedModel("Long ago. " * 130, "Far away. " * 130, "The user heard two stories.", "You are welcome.")
-    >>> with handler(harness(system_prompt="brief")), handler(model), handler(HistoryCompactor(limit=1000)):
+    >>> summaries = "The user heard a story.", "The user heard two stories."
+    >>> model = ScriptedModel("Long ago. " * 130, "Far away. " * 130, *summaries, "You are welcome.")
+    >>> with handler(harness(system_prompt="brief")), handler(model), handler(HistoryCompactor(limit=1100)):
     ...     for question in ("A story!", "Another!", "Thank you!"):
     ...         answer = guide.ask(question)
     >>> [message["role"] for message in guide.__history__]
