@@ -43,6 +43,8 @@ from effectful_agents.types import Scope, Skill, Tool
 
 __all__ = ["AgentLoop"]
 
+_DEPTH = "depth"
+
 # What a tool raises and the model could do nothing about: these end the call.
 _NOT_FOR_THE_MODEL = (ConfigurationError, Denied, UncertainEffect, ReplayDivergence)
 
@@ -72,20 +74,29 @@ class AgentLoop(PromptInjectingInterpretation):
     #
     # Args:
     #     turns: Turns that a call may take, at least 1.
+    #     depth: Calls that a call may be nested in. Two skills that see each other may call each other for ever.
     #     tools_at_once: Tool calls of one turn that may run at the same time, at least 1.
     #     system_prompt: "full" writes both halves of the system message; "brief" a few lines about the task only, for
     #         models that cannot read more.
 
     def __init__(
-        self, *, turns: int = 50, tools_at_once: int = 8, system_prompt: Literal["full", "brief"] = "full"
+        self,
+        *,
+        turns: int = 50,
+        depth: int = 16,
+        tools_at_once: int = 8,
+        system_prompt: Literal["full", "brief"] = "full",
     ) -> None:
         if not isinstance(turns, int) or turns < 1:
             raise OptionError(f"`turns` is {turns!r}; it is a number of turns, at least 1.")
+        if not isinstance(depth, int) or depth < 0:
+            raise OptionError(f"`depth` is {depth!r}; it is a number of calls, 0 for none.")
         if not isinstance(tools_at_once, int) or tools_at_once < 1:
             raise OptionError(f"`tools_at_once` is {tools_at_once!r}; it is a number of calls, at least 1.")
         if system_prompt not in ("full", "brief"):
             raise OptionError(f"`system_prompt` is {system_prompt!r}; it can be 'full' or 'brief'.")
         self.turns = turns
+        self.depth = depth
         self.tools_at_once = tools_at_once
         self.brief = system_prompt == "brief"
 
@@ -94,6 +105,13 @@ class AgentLoop(PromptInjectingInterpretation):
         scope = _open_scope(skill, args, kwargs)
         response_type = _response_type(skill, args, kwargs)
         ids = ids_of_call(skill)
+        if ids.depth > self.depth:
+            raise LimitExceeded(
+                _DEPTH,
+                self.depth,
+                advice=f"`{skill.__name__}` was called by a call inside a call, and so on. Do two skills offer each "
+                "other? Give one a name that begins with an underscore, or allow more with `AgentLoop(depth=…)`.",
+            )
         with SignalScope(skill), ids:
             value = self._answer(skill, scope, response_type)
             tell_end(ids, value)
@@ -166,6 +184,10 @@ class AgentLoop(PromptInjectingInterpretation):
             value = tool_value(tool_call)
         except _NOT_FOR_THE_MODEL:
             raise
+        except LimitExceeded as error:
+            if error.limit == _DEPTH:
+                raise
+            raise ToolCallExecutionError(error, tool_call) from error
         except Exception as error:
             raise ToolCallExecutionError(error, tool_call) from error
         try:

@@ -11,8 +11,13 @@ import pytest
 import trio
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, acall, handler, harness, propagate, run, steps
+from effectful_agents.errors import LimitExceeded, OptionError
+from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
+from effectful_agents.handlers.legibility import LexicalToolExtractor
+from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.world import now
+from effectful_agents.runtime import Layers
 from effectful_agents.testing import ScriptedModel, calls
 from tests.messages.validity import faults
 
@@ -220,3 +225,32 @@ def test_a_thread_that_outlives_an_event_loop_may_begin_another():
     helper = Helper()
     with handler(harness()), handler(ScriptedModel("ok")):
         assert asyncio.run(main()) == "ok"
+
+
+@pytest.mark.parametrize("depth", [0, 3])
+def test_skills_that_call_each_other_for_ever_are_stopped_whatever_catches_errors_in_between(depth):
+    class Pair(Agent):
+        @Skill.define
+        def ping(self) -> str:
+            """Ping."""
+            raise NotHandled
+
+        @Skill.define
+        def pong(self) -> str:
+            """Pong."""
+            raise NotHandled
+
+    def model(**request: Any) -> Any:
+        return calls("pong" if "ping()" in str(request["messages"][-1]["content"]) else "ping")
+
+    loop = AgentLoop(depth=depth, system_prompt="brief")
+    stack = Layers(loop, LexicalToolExtractor(), HistoryBuilder(), TenacityRetryer())
+    with handler(stack), handler({completion: model}), pytest.raises(LimitExceeded, match="depth") as caught:
+        Pair().ping()
+    assert (caught.value.limit, caught.value.value) == ("depth", depth)
+
+
+@pytest.mark.parametrize("depth", [-1, 2.5, "3"])
+def test_no_depth_is_refused(depth):
+    with pytest.raises(OptionError, match="depth"):
+        AgentLoop(depth=depth)
