@@ -159,10 +159,13 @@ def said_before(messages: Sequence[Message]) -> Said:
     answers: list[Any] = []
     results: set[str] = set()
     sent_back = False
-    for message in reversed(messages):
+    for place in reversed(range(len(messages))):
+        message = messages[place]
         match message["role"]:
             case "user":
-                if not (sent_back := asks_again(message)):
+                sent_back = asks_again(message)
+                # Behind the result of a tool it is no question, but what the program says to the running call.
+                if not sent_back and (place == 0 or messages[place - 1]["role"] not in ("tool", "user")):
                     break
             case "tool":
                 results.add(message["tool_call_id"])

@@ -134,3 +134,17 @@ def test_deep_and_recursive_parameters_are_cut_short():
     parameters = {"type": "object", "$defs": {"Node": node}, "properties": {"node": {"$ref": "#/$defs/Node"}}}
     definition: Any = {"type": "function", "function": {"name": "f", "parameters": parameters}}
     assert 'kind: "n", any: …}' in chat([QUESTION], [definition])[0]["content"]
+
+
+def test_what_is_said_to_a_running_call_does_not_begin_another():
+    call = {"id": "c", "type": "function", "function": {"name": "delete", "arguments": '{"path": "a"}'}}
+    conversation = [
+        {"role": "user", "content": "Tidy up."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "deleted"},
+        {"role": "user", "content": "Go on."},
+        {"role": "user", "content": "Quickly."},
+    ]
+    assert [said.name for said in said_before(conversation).calls] == ["delete"]
+    answered = [*conversation, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "Again."}]
+    assert said_before(answered).calls == []
