@@ -21,6 +21,7 @@ from pydantic_core import CoreSchema, SchemaValidator
 from effectful_agents.encoding import builtin as _builtin  # noqa: F401 - what it registers is there before all else
 from effectful_agents.encoding.annotations import substituted
 from effectful_agents.encoding.forms import Refused, describe
+from effectful_agents.encoding.mappings import with_entries_told
 from effectful_agents.encoding.names import TypeCache, type_name, without_addresses
 from effectful_agents.encoding.registry import find
 from effectful_agents.encoding.writing import Write, as_key, compiled, number, sort, unwritable
@@ -48,6 +49,7 @@ class Adapter:
 
     def __init__(self, tp: Any) -> None:
         form = describe(tp)
+        _refuse_endless(tp, form.schema)
         self.type = tp
         self.core_schema: CoreSchema = form.schema
         self._refusals = form.refusals
@@ -74,7 +76,7 @@ class Adapter:
         if self._validator is None:
             self.check()
             # Not the validators that classes keep of themselves: those know nothing of what was rewritten.
-            self._validator = SchemaValidator(self.core_schema, _use_prebuilt=False)
+            self._validator = SchemaValidator(with_entries_told(self.core_schema), _use_prebuilt=False)
         return self._validator
 
     @property
@@ -102,7 +104,7 @@ def type_adapter(tp: Any) -> Adapter:
     """The adapter of a type, made at its first use.
 
     Raises:
-        EncodingError: Pydantic cannot read the annotation; the message names it and says why.
+        EncodingError: Pydantic cannot read the annotation, or it never ends; the message names it and says why.
 
     >>> type_adapter(list[int]).validate_json("[1, 2]")
     [1, 2]
@@ -144,6 +146,35 @@ def _bare(class_repr: str) -> str:
     match = re.fullmatch(r"<class '(.*)'>", class_repr)
     return f"`{(match[1] if match else class_repr).rpartition('<locals>.')[2]}`"
 
+
+def _refuse_endless(tp: Any, schema: Any) -> None:
+    """Refuse a name that leads back to itself before any JSON is read: `type Number = int | Number`."""
+    leads = {one["ref"]: set(_next_names(one)) for one in schema.get("definitions", ())}
+    while ended := [ref for ref, names in leads.items() if not names & leads.keys()]:
+        for ref in ended:
+            del leads[ref]
+    if leads:
+        raise EncodingError(
+            f"`{type_name(tp)}` has no form on the wire: a type in it is an alternative of itself, which never ends; "
+            "let it contain itself in a list or an object, or leave it out"
+        )
+
+
+def _next_names(node: Any) -> Iterator[str]:
+    """The references that are followed for the very JSON that the node reads, and not for a part of it."""
+    if isinstance(node, dict) and isinstance(node.get("type"), str):
+        if node["type"] == "definition-ref":
+            yield node["schema_ref"]
+        elif node["type"] in _SAME_JSON or node.get("root_model"):
+            for key in ("schema", "choices", "steps", "json_schema", "python_schema", "lax_schema", "strict_schema"):
+                yield from _next_names(node.get(key))
+    elif isinstance(node, dict | list | tuple):
+        for part in node.values() if isinstance(node, dict) else node:
+            yield from _next_names(part)
+
+
+_SAME_JSON = frozenset({"union", "tagged-union", "nullable", "default", "chain", "json-or-python", "lax-or-strict",
+                        "function-after", "function-before", "function-wrap", "custom-error"})  # fmt: skip
 
 # --- values of which no annotation says how they are written ----------------------------------------------------------
 

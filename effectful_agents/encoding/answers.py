@@ -9,11 +9,12 @@ from typing import Any
 
 import pydantic
 
-from effectful_agents.encoding.adapters import object_adapter, type_adapter
+from effectful_agents.encoding.adapters import Adapter, no_form, object_adapter, type_adapter
 from effectful_agents.encoding.decoding import Misfit, explain, refuse_double_keys, validate_text
 from effectful_agents.encoding.names import TypeCache, plain_type, type_name
 from effectful_agents.encoding.schema import adapter_schema, json_schema
 from effectful_agents.encoding.strict import admits_null, is_strict, strict_form
+from effectful_agents.errors import EncodingError
 from effectful_agents.messages import ResponseFormat
 from effectful_agents.messages.text import safe_text
 
@@ -57,11 +58,11 @@ class AnswerCodec:
     response_format: ResponseFormat | None
 
     def __init__(self, tp: Any) -> None:
+        adapter = type_adapter(tp)  # first: it refuses what is no type
         plain = plain_type(tp)
         self.response_format = None
         self._nullable = self._is_none = plain is None or plain is type(None)
         self._is_text = plain is str
-        adapter = type_adapter(tp)
         self._validate = adapter.validate_json
         self._validate_text = None if tp is str else adapter.validate_python
         self._validate_wrapped = None
@@ -70,7 +71,7 @@ class AnswerCodec:
         schema = json_schema(tp)
         self._nullable = admits_null(schema)
         if schema.get("type") != "object":
-            adapter = object_adapter("Answer", {"value": tp})
+            adapter = _wrapped(tp)
             self._validate_wrapped = adapter.validate_json
             schema = adapter_schema(tp, adapter)
         self.response_format = {
@@ -153,6 +154,16 @@ class AnswerCodec:
 
 
 _codecs = TypeCache(AnswerCodec)
+
+
+def _wrapped(tp: Any) -> Adapter:
+    """The adapter of an object with the one property `value`."""
+    try:
+        return object_adapter("Answer", {"value": tp})
+    except EncodingError:
+        raise
+    except Exception as error:  # `typing` refuses some annotations inside of others
+        raise no_form(tp, error) from error
 
 
 def _remoteness(error: Misfit) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from effectful_agents.encoding.decoding import path_of, refuse_double_keys
+from effectful_agents.encoding.decoding import cut_name, cut_text, path_of, refuse_double_keys
 from effectful_agents.encoding.forgiving import unpack, well_formed
 from effectful_agents.encoding.strict import StrictForm
 from effectful_agents.errors import EncodingError
@@ -72,7 +72,7 @@ class PlainParameters:
         return bind(self._signature, values)
 
     def _problems(self, values: dict[str, Any]) -> list[str]:
-        problems = [f"`{name}` is not a parameter; {names_of(self.schema)}" for name in self._unknown(values)]
+        problems = [f"`{cut_name(name)}` is not a parameter; {names_of(self.schema)}" for name in self._unknown(values)]
         problems += [f"`{name}` is missing" for name in self._missing(values)]
         return problems or self._check(values)
 
@@ -132,7 +132,7 @@ def bind(signature: inspect.Signature, values: dict[str, Any]) -> inspect.BoundA
 
 def misfit(owner: str, problems: str) -> ValueError:
     """The error for arguments that do not fit."""
-    return ValueError(f"the arguments of `{owner}` do not fit:\n{problems}")
+    return ValueError(f"the arguments of `{owner}` do not fit:\n{cut_text(problems)}")
 
 
 def names_of(schema: dict[str, Any]) -> str:

@@ -72,7 +72,7 @@ def _picture(part: Image) -> Any:
     try:
         picture = pillow.open(io.BytesIO(base64.b64decode(match[1], validate=True)))
         picture.load()
-    except (ValueError, OSError) as error:
+    except Exception as error:  # readers of malformed and of far too large pictures raise all kinds
         raise ValueError("the picture cannot be read") from error
     return picture
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,13 +10,14 @@ import pydantic
 from pydantic_core import ErrorDetails, from_json
 
 from effectful_agents.encoding.adapters import type_adapter
-from effectful_agents.encoding.forgiving import place, reread, unpack, well_formed
+from effectful_agents.encoding.forgiving import has_double_keys, place, reread, unpack, well_formed
 from effectful_agents.messages.text import safe_text
 
-__all__ = ["Misfit", "decode", "explain", "validate_text"]
+__all__ = ["Misfit", "cut_name", "cut_text", "decode", "explain", "validate_text"]
 
-_SHOWN_ERRORS, _SHOWN_INPUT, _SHOWN_MESSAGE = 8, 60, 300
-_SPACED = re.compile(r'"\s+:')
+_SHOWN_ERRORS, _SHOWN_INPUT, _SHOWN_NAME, _SHOWN_MESSAGE, _SHOWN_TEXT = 8, 60, 60, 300, 4000
+_MOST_DETAILS = 1000
+"""Of so many places it is told how many there are that do not fit; beyond it, only that there are more."""
 _ROUNDS = 4
 """How often data is read again; one round uncovers the next where a text holds JSON."""
 
@@ -34,9 +34,12 @@ class Misfit(ValueError):
     """
 
     def __init__(self, details: list[ErrorDetails], data: Any) -> None:
-        super().__init__(explain(details, data))
+        super().__init__(details, data)
         self.details = details
         self.data = data
+
+    def __str__(self) -> str:
+        return explain(self.details, self.data)
 
 
 def decode(data: str, tp: Any, context: Any = None, *, strict: bool = False) -> Any:
@@ -78,30 +81,28 @@ def validate_text(validate: Validate, text: str, context: Any = None, *, strict:
     text = safe_text(text)
     try:
         value = validate(text, context=context)
-    except pydantic.ValidationError as error:
-        return _validate_again(validate, text, context, error, strict=strict)
+    except pydantic.ValidationError:
+        return _validate_again(validate, text, context, strict=strict)
     refuse_double_keys(text)
     return value
 
 
-def _validate_again(
-    validate: Validate, text: str, context: Any, error: pydantic.ValidationError, *, strict: bool
-) -> Any:
-    first = _misfit(error, text)
+def _validate_again(validate: Validate, text: str, context: Any, *, strict: bool) -> Any:
     texts = [text]
     if not strict:
         texts = [well_formed(text)]
         inside = unpack(texts[0])
         if inside is not None:
             texts.append(inside)
-    last = first
+    last: Misfit | None = None
     for candidate in texts:
         refuse_double_keys(candidate)
         try:
             return _reread(validate, candidate, context, strict=strict)
         except Misfit as misfit:
-            if last is first or not is_no_json(misfit):
+            if last is None or not is_no_json(misfit):
                 last = misfit
+    assert last is not None
     raise last
 
 
@@ -144,50 +145,34 @@ def refuse_double_keys(text: str) -> None:
     Raises:
         ValueError: There is one; the message has its path.
     """
-    colons = text.count(":")
-    if colons < 2:
-        return
     try:
-        # Each key ends so, and parsers leave out one of two that are alike. The next step is slower.
-        ends = text.count('":')
-        if (ends == colons or not _SPACED.search(text)) and _count_keys(from_json(text)) == ends:
+        if not has_double_keys(text):
             return
-        json.loads(text, object_pairs_hook=_unique)
-    except _Double:
-        path = path_of(_path_of_double(json.loads(text, object_pairs_hook=_marked)))
-        raise ValueError(f"{_cut(path, _SHOWN_MESSAGE)} stands twice in one object") from None
     except (ValueError, RecursionError):  # it is no JSON, and was told to be none
         return
+    path = path_of(_path_of_double(json.loads(text, object_pairs_hook=_marked, parse_int=len)))
+    raise ValueError(f"{path} stands twice in one object")
 
 
-def _count_keys(data: Any) -> int:
-    if type(data) is dict:
-        return len(data) + sum(
-            [_count_keys(part) for part in data.values() if type(part) is dict or type(part) is list]
-        )
-    if type(data) is list:
-        return sum([_count_keys(part) for part in data if type(part) is dict or type(part) is list])
-    return 0
+class _Double:
+    """Stands for an object in which a key stands twice."""
 
-
-class _Double(Exception):
-    """The key that stands twice."""
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> None:
-    if len(pairs) > 1 and len(dict(pairs)) < len(pairs):
-        raise _Double
+    def __init__(self, key: str) -> None:
+        self.key = key
 
 
 def _marked(pairs: list[tuple[str, Any]]) -> Any:
-    names = [name for name, _ in pairs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    return dict(pairs) if twice is None else _Double(twice)
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return _Double(name)
+        seen.add(name)
+    return dict(pairs)
 
 
 def _path_of_double(data: Any) -> list[int | str]:
     if isinstance(data, _Double):
-        return [data.args[0]]
+        return [data.key]
     parts = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     return next(([key, *inside] for key, part in parts if (inside := _path_of_double(part))), [])
 
@@ -206,7 +191,7 @@ def explain(
         describe: Words of one's own for some of the places; None leaves them to this function.
     """
     lines: dict[str, list[str]] = {}
-    for detail in details:
+    for detail in details[:_MOST_DETAILS]:
         own = describe(detail)
         if own is not None:
             lines[f"\0{own}"] = [""]
@@ -215,8 +200,9 @@ def explain(
         lines.setdefault((f"{where}: " if where and text[:3] != "is " else where) + "\0" + found, []).append(text)
     written = [_line(key, texts) for key, texts in lines.items()]
     if len(written) > _SHOWN_ERRORS:
-        written = [*written[:_SHOWN_ERRORS], f"and {len(written) - _SHOWN_ERRORS} more"]
-    return "\n".join(written)
+        rest = "many" if len(details) > _MOST_DETAILS else len(written) - _SHOWN_ERRORS
+        written = [*written[:_SHOWN_ERRORS], f"and {rest} more"]
+    return cut_text("\n".join(written))
 
 
 def _line(key: str, texts: list[str]) -> str:
@@ -240,8 +226,18 @@ def _describe(detail: ErrorDetails, data: Any) -> tuple[str, str, str]:
 
 def path_of(location: Sequence[int | str]) -> str:
     """A place in a value as one writes it: `steps[2].name`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return text.removeprefix(".")
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{cut_name(part)}" for part in location)
+    return _cut(text.removeprefix("."), _SHOWN_MESSAGE)
+
+
+def cut_name(name: str) -> str:
+    """A name that a model made up, in a length that an error can show."""
+    return _cut(name, _SHOWN_NAME)
+
+
+def cut_text(text: str) -> str:
+    """A whole error, in a length that a model can be asked to read."""
+    return _cut(text, _SHOWN_TEXT)
 
 
 def _found(value: Any) -> str:

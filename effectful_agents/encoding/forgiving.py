@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 
 from pydantic_core import ErrorDetails, from_json
 
-__all__ = ["FENCE", "FORMS", "LOOSE", "Loose", "place", "reread", "unpack", "well_formed"]
+__all__ = ["ENTRY", "FENCE", "FORMS", "LOOSE", "Loose", "has_double_keys", "place", "reread", "unpack", "well_formed"]
+
+ENTRY = "\0entry"
+"""Stands in the location of an error behind the key of a mapping, which a property of an object does not have."""
 
 # --- packaging: around the whole value --------------------------------------------------------------------------------
 
@@ -48,6 +51,48 @@ def well_formed(text: str) -> str:
     '"a\\ufffd" "\\ud83d\\ude00"'
     """
     return _SURROGATE.sub(lambda match: r"\ufffd" if match[2] else match[0], text) if r"\u" in text else text
+
+
+_SPACED = re.compile(r'"\s+:')
+
+
+def has_double_keys(text: str) -> bool:
+    """Whether a key stands twice in an object: one of the two values would be lost.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    colons = text.count(":")
+    if colons < 2:
+        return False
+    # Each key ends so, and parsers leave out one of two that are alike. The next step is slower.
+    ends = text.count('":')
+    if (ends == colons or not _SPACED.search(text)) and _count_keys(from_json(text)) == ends:
+        return False
+    try:
+        json.loads(text, object_pairs_hook=_refuse_doubles, parse_int=len)  # of any number of digits
+    except _Double:
+        return True
+    return False
+
+
+def _count_keys(data: Any) -> int:
+    if type(data) is dict:
+        return len(data) + sum(
+            [_count_keys(part) for part in data.values() if type(part) is dict or type(part) is list]
+        )
+    if type(data) is list:
+        return sum([_count_keys(part) for part in data if type(part) is dict or type(part) is list])
+    return 0
+
+
+class _Double(Exception):
+    """A key stands twice."""
+
+
+def _refuse_doubles(pairs: list[tuple[str, Any]]) -> None:
+    if len(pairs) > 1 and len(dict(pairs)) < len(pairs):
+        raise _Double
 
 
 # --- values: at one place ---------------------------------------------------------------------------------------------
@@ -136,7 +181,7 @@ def _json_inside(kind: type) -> Callable[[Any], Any]:
             found = None if inside is None else from_json(inside)
         except ValueError:
             return _NOTHING
-        return found if isinstance(found, kind) else _NOTHING
+        return found if isinstance(found, kind) and not has_double_keys(inside or "") else _NOTHING
 
     return read
 
@@ -181,12 +226,27 @@ def place(location: Sequence[int | str], data: Any) -> tuple[list[int | str], An
     """
     path: list[int | str] = []
     for part in location:
-        if (isinstance(data, dict) and part in data) or (
-            isinstance(data, list) and isinstance(part, int) and part < len(data)
-        ):
+        if _is_there(part, data):
             path.append(part)
             data = data[part]
     return path, data
+
+
+def _is_there(part: int | str, data: Any) -> bool:
+    if isinstance(data, dict):
+        return part in data
+    return isinstance(data, list) and isinstance(part, int) and part < len(data)
+
+
+def _is_entry(location: Sequence[int | str], data: Any) -> bool:
+    """Whether an error is about an entry of a mapping: there is no default that null could stand for."""
+    entry = False
+    for part in location:
+        if _is_there(part, data):
+            data, entry = data[part], False
+        elif part == ENTRY:
+            entry = True
+    return entry
 
 
 def reread(details: list[ErrorDetails], data: Any, *, strict: bool) -> Any:
@@ -208,7 +268,7 @@ def reread(details: list[ErrorDetails], data: Any, *, strict: bool) -> Any:
         for loose in FORMS if strict else (*LOOSE, *FORMS):
             if not loose.errors or detail["type"] in loose.errors:
                 other = loose.read(value)
-                if other is not _NOTHING:
+                if other is not _NOTHING and not (other is _LEFT_OUT and _is_entry(detail["loc"], data)):
                     found.setdefault(tuple(path), []).append(other)
                     break
     changed = False

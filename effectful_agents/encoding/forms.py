@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from effectful_agents.encoding.annotations import OwnField, own_fields, substituted
 from effectful_agents.encoding.fields import SUBSTITUTE, Copies, computed_fields, with_substituted
-from effectful_agents.encoding.mappings import made_of_mapping, mapping
+from effectful_agents.encoding.mappings import NO_SCHEMAS, made_of_mapping, mapping
 from effectful_agents.encoding.marks import CODEC, MARK, Writer
 from effectful_agents.encoding.names import full_name
 from effectful_agents.encoding.patterns import BYTES_PATTERN, PATTERN
@@ -74,8 +74,6 @@ def describe(tp: Any) -> Form:
 # Of unknown classes pydantic makes a test for instances, which is found here and refused with its path.
 _CONFIG = pydantic.ConfigDict(arbitrary_types_allowed=True)
 
-_NO_SCHEMAS = frozenset({"type", "metadata", "serialization", "config", "default", "default_factory", "cls", "function",
-                         "ref", "expected", "members", "discriminator", "name"})  # fmt: skip
 _ITEMS = {"items_schema": "[]", "values_schema": "{}", "keys_schema": "{key}", "extras_schema": "{}"}
 
 
@@ -163,7 +161,7 @@ class Builder:
 
     def parts(self, node: Any, path: str) -> Any:
         """The node with its parts rewritten."""
-        return {key: value if key in _NO_SCHEMAS else self._part(key, value, path) for key, value in node.items()}
+        return {key: value if key in NO_SCHEMAS else self._part(key, value, path) for key, value in node.items()}
 
     def _part(self, key: str, value: Any, path: str) -> Any:
         if key == "computed_fields":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import core_schema
 
 from effectful_agents.encoding.choices import choice, written_members
+from effectful_agents.encoding.forgiving import ENTRY
 from effectful_agents.encoding.marks import CODEC, MARK, Writer
 from effectful_agents.encoding.registry import find
 from effectful_agents.encoding.scalars import written_literal
@@ -16,7 +17,11 @@ from effectful_agents.encoding.scalars import written_literal
 if TYPE_CHECKING:
     from effectful_agents.encoding.forms import Builder
 
-__all__ = ["made_of_mapping", "mapping"]
+__all__ = ["NO_SCHEMAS", "made_of_mapping", "mapping", "with_entries_told"]
+
+NO_SCHEMAS = frozenset({"type", "metadata", "serialization", "config", "default", "default_factory", "cls", "function",
+                        "ref", "expected", "members", "discriminator", "name"})  # fmt: skip
+"""What in a core schema holds none."""
 
 
 def mapping(builder: Builder, node: Any, path: str) -> Any:
@@ -28,7 +33,8 @@ def mapping(builder: Builder, node: Any, path: str) -> Any:
         key = builder.rewrite(keys, path + "{key}")
         if key["type"] in ("int", "float", "bool"):  # behind a function of the user's the text is no longer JSON's
             key = {**key, "strict": False}
-        return {**node, "keys_schema": key, "values_schema": values}
+        plain = {**node, "keys_schema": key, "values_schema": values}
+        return plain if _stay_apart(keys) else _of_different_keys(plain)
     if isinstance(way, list):
         key = choice(way, error="enum", as_keys=True)
         names = {(type(value), value): form for form, value in way}
@@ -97,9 +103,59 @@ def _plain_keys(pairs: list[tuple[Any, Any]]) -> Any:
     return pairs if len(texts) == len(pairs) else None
 
 
+def _stay_apart(keys: Any) -> bool:
+    """Whether different texts are different keys."""
+    changing = ("strip_whitespace", "to_lower", "to_upper")
+    return keys["type"] in ("any", "enum", "literal") or (
+        keys["type"] == "str" and not any(keys.get(option) for option in changing)
+    )
+
+
+class _Key:
+    """A key as it was read, before it takes the place of an equal one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _of_different_keys(node: Any) -> Any:
+    """A mapping that refuses texts which are the same key: `1` and `01`."""
+    outer = {key: node[key] for key in ("ref", "metadata") if key in node}
+    plain: Any = {key: part for key, part in node.items() if key not in outer}
+    apart: Any = {**plain, "keys_schema": core_schema.no_info_after_validator_function(_Key, plain["keys_schema"])}
+    read = core_schema.no_info_after_validator_function(_together, apart)
+    return {**core_schema.json_or_python_schema(read, plain), **outer}
+
+
+def _together(entries: dict[_Key, Any]) -> dict[Any, Any]:
+    return _made_of([(key.value, value) for key, value in entries.items()])
+
+
+def with_entries_told(node: Any) -> Any:
+    """A core schema whose validator says in the location of an error, behind a key, that it is one of a mapping."""
+    if isinstance(node, list | tuple):
+        return type(node)([with_entries_told(part) for part in node])
+    if not isinstance(node, dict):
+        return node
+    if not isinstance(node.get("type"), str):  # schemas by name
+        return {name: with_entries_told(part) for name, part in node.items()}
+    told = {key: part if key in NO_SCHEMAS else with_entries_told(part) for key, part in node.items()}
+    for key in ("values_schema", "extras_schema"):
+        if told.get(key) and told[key]["type"] != "any":
+            # The labels of alternatives stand in locations; this is the label of the only one.
+            told[key] = core_schema.union_schema([(told[key], ENTRY)], auto_collapse=False, mode="left_to_right")
+    return told
+
+
 def _from_pairs(pairs: list[dict[str, Any]]) -> dict[Any, Any]:
+    return _made_of([(pair["key"], pair["value"]) for pair in pairs])
+
+
+def _made_of(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     try:
-        result = {pair["key"]: pair["value"] for pair in pairs}
+        result = dict(pairs)
     except TypeError as error:
         raise ValueError("a key cannot be one in Python") from error
     if len(result) < len(pairs):

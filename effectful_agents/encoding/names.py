@@ -74,7 +74,7 @@ def _structure(tp: Any) -> Any:
 
 def plain_type(tp: Any) -> Any:
     """A type without the names and metadata around it: `str` for `Encodable[Annotated[str, MaxLen(3)]]`."""
-    while True:
+    for _ in range(_MOST_NAMES):
         origin = typing.get_origin(tp)
         if isinstance(tp, TypeAliasType):
             tp = tp.__value__
@@ -85,7 +85,12 @@ def plain_type(tp: Any) -> Any:
         elif isinstance(tp, typing.NewType):
             tp = tp.__supertype__
         else:
-            return tp
+            break
+    return tp
+
+
+_MOST_NAMES = 100
+"""More names around a type never end: `type A = A`."""
 
 
 def full_name(kind: Any) -> str:

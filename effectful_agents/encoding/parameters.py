@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from effectful_agents.encoding.adapters import Adapter, object_adapter
 from effectful_agents.encoding.arguments import arguments_text, bind, misfit, names_of
-from effectful_agents.encoding.decoding import Misfit, explain, validate_text
+from effectful_agents.encoding.decoding import Misfit, cut_name, explain, validate_text
 from effectful_agents.encoding.docstrings import described
 from effectful_agents.encoding.forms import Refused
 from effectful_agents.encoding.names import type_name
@@ -144,7 +144,7 @@ class Parameters:
     def _describe(self, detail: ErrorDetails) -> str | None:
         match detail["type"], detail["loc"]:
             case "extra_forbidden", (name,):
-                return f"`{name}` is not a parameter; {names_of(self.schema)}"
+                return f"`{cut_name(str(name))}` is not a parameter; {names_of(self.schema)}"
             case "missing", (name,):
                 return f"`{name}` is missing"
             case "dict_type", ():

@@ -16,7 +16,9 @@ __all__ = ["PartialDecoder"]
 
 _FINENESS = 50
 """A text is decoded again when it has grown by this part of itself, so all decodings together read it some 50 times."""
-_CLOSED_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
+"""A string; the group is empty where it has not ended. It takes the open one too, or the search would begin anew at
+every quote in it."""
 _END_OF_FENCE = re.compile(r"\n`{1,3}\s*\Z")
 # The first takes a string that has not ended as far as it goes, the second waits for its end.
 _MODES: tuple[Literal["trailing-strings", True], ...] = ("trailing-strings", True)
@@ -111,7 +113,7 @@ def _without_open_number(text: str) -> str:
     """The text without the number at its end, of which more may come."""
     rest = text.rstrip("0123456789+-.eE")
     # The last letter of `true` and `false` is no number, and digits in a string are a part of it.
-    if any(map(str.isdigit, text[len(rest) :])) and '"' not in _CLOSED_STRING.sub("", rest):
+    if any(map(str.isdigit, text[len(rest) :])) and "" not in _STRING.findall(rest):
         return rest
     return text
 

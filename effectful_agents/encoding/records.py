@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from effectful_agents.encoding.values import encode
+from effectful_agents.encoding.values import encode, too_deep, written_down
 
 __all__ = ["dumps", "to_jsonable"]
 
@@ -23,7 +23,9 @@ def dumps(obj: Any) -> str:
     >>> dumps({"b": [1, None], "a": {"é"}})
     '{"a":["é"],"b":[1,null]}'
     """
-    return json.dumps(to_jsonable(obj), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    jsonable = to_jsonable(obj)
+    with written_down(obj):
+        return json.dumps(jsonable, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def to_jsonable(obj: Any) -> Any:
@@ -39,15 +41,22 @@ def to_jsonable(obj: Any) -> Any:
     >>> to_jsonable({"usage": Usage(input=3), "note": None})
     {'usage': {'input': 3, 'estimated': False}, 'note': None}
     """
+    try:
+        return _jsonable(obj)
+    except RecursionError as error:
+        raise too_deep(obj) from error
+
+
+def _jsonable(obj: Any) -> Any:
     kind = type(obj)
     if _is_record(kind):
         names = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else kind._fields
-        return {name: to_jsonable(part) for name in names if (part := getattr(obj, name)) is not None}
+        return {name: _jsonable(part) for name in names if (part := getattr(obj, name)) is not None}
     if kind in (list, tuple):
-        return [to_jsonable(part) for part in obj]
+        return [_jsonable(part) for part in obj]
     if isinstance(obj, Mapping) and all(isinstance(key, str) for key in obj):
         # The keys go through `encode`, which makes them safe and refuses those that become alike.
-        return dict(zip(encode(dict.fromkeys(obj)), map(to_jsonable, obj.values()), strict=True))
+        return dict(zip(encode(dict.fromkeys(obj)), map(_jsonable, obj.values()), strict=True))
     return encode(obj)
 
 

@@ -7,6 +7,7 @@ not depend on the module or the process. Keywords come in one fixed order, prope
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -21,16 +22,39 @@ from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter, w
 from effectful_agents.encoding.docstrings import described
 from effectful_agents.encoding.names import TypeCache
 from effectful_agents.encoding.strict import PREFIX
+from effectful_agents.encoding.writing import sort
 from effectful_agents.errors import EncodingError
 
 __all__ = ["adapter_schema", "json_schema"]
 
 _MAPS = ("properties", "patternProperties", "dependentSchemas")
-_SINGLE = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
+_SINGLE = ("items", "additionalProperties", "contains", "not", "if", "then", "else")
 _LISTS = ("prefixItems", "anyOf", "oneOf", "allOf")
 # `uniqueItems` is known neither to llama.cpp's grammar nor to OpenAI; a set takes out what is double. `discriminator`
 # is OpenAPI's and repeats the names of definitions.
 _DROPPED = frozenset({"title", "uniqueItems", "discriminator", "$defs"})
+_KNOWN = frozenset(
+    re.split(
+        r"\s+",
+        "$ref type description const enum properties required additionalProperties items prefixItems anyOf oneOf allOf "
+        "not if then else contains minContains maxContains dependentSchemas dependentRequired minItems maxItems "
+        "minLength maxLength minProperties maxProperties pattern format minimum maximum exclusiveMinimum "
+        "exclusiveMaximum multipleOf contentEncoding contentMediaType default examples readOnly",
+    )
+)
+# What is said in the description, since providers do not know it: the words of pydantic for what it knows no keyword
+# for, and keywords that models are not held to. Anything else that classes bring along is for programs, and left out.
+_WORDS = {
+    "gt": "greater than {}",
+    "ge": "at least {}",
+    "lt": "less than {}",
+    "le": "at most {}",
+    "multiple_of": "a multiple of {}",
+    "min_length": "of length {} at least",
+    "max_length": "of length {} at most",
+    "contentSchema": "the text is JSON of the schema {}",
+    "propertyNames": "each key fits the schema {}",
+}
 _FIRST = ("$ref", "type", "description", "const", "enum", "properties", "required", "additionalProperties")
 _LAST = ("default", "examples")
 _PLACE = {name: place for place, name in enumerate(_FIRST)} | dict.fromkeys(_LAST, 1000)
@@ -230,8 +254,12 @@ class _Tidying:
 
     def _keywords(self, node: dict[str, Any]) -> dict[str, Any]:
         written: dict[str, Any] = {}
+        words: list[str] = []
+        node = _with_sorted_examples(_with_open_keys(self._with_named_keys(node), words))
         for name, value in node.items():
-            if name in _DROPPED:
+            if name in _WORDS or (name == "deprecated" and value):
+                words += _said(name, value)
+            if name in _DROPPED or name not in _KNOWN:
                 continue
             if name in _MAPS and isinstance(value, dict):
                 value = {key: self._rewrite(part) for key, part in value.items()}
@@ -247,7 +275,27 @@ class _Tidying:
             del written["required"]
         if written.get("type") == "array" and not written.keys() & {"items", "prefixItems"}:
             written["items"] = {}
+        if words:
+            said = written.get("description", "").rstrip(".")
+            written["description"] = f"{said} ({'; '.join(words)})" if said else "; ".join(words)
         return _ordered(written)
+
+    def _with_named_keys(self, node: dict[str, Any]) -> dict[str, Any]:
+        """The schema of a mapping whose keys are known, as that of an object that may lack some."""
+        keys = self._enumerated(node.get("propertyNames"))
+        if not keys or "properties" in node:
+            return node
+        values = node.get("additionalProperties", True)
+        named = {"properties": dict.fromkeys(keys, {} if values is True else values), "additionalProperties": False}
+        return {name: value for name, value in node.items() if name != "propertyNames"} | named
+
+    def _enumerated(self, node: Any) -> list[str]:
+        if not isinstance(node, dict):
+            return []
+        if "$ref" in node:
+            return self._enumerated(self._given[self._target(node["$ref"])])
+        keys = [node["const"]] if "const" in node else node.get("enum", [])
+        return keys if all(isinstance(key, str) for key in keys) else []
 
     def _name(self, key: str) -> str:
         name = self._names.get(key)
@@ -262,6 +310,55 @@ class _Tidying:
             self._definitions[name] = None  # its place; the definition itself may refer to it
             self._definitions[name] = self._rewrite(self._given[key])
         return name
+
+
+def _said(name: str, value: Any) -> list[str]:
+    """What a keyword says, in words."""
+    if name == "deprecated":
+        return ["deprecated"]
+    if any(True for _ in _references(value)):  # its definitions are not where a model could look them up
+        return []
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return [_WORDS[name].format(text)]
+
+
+def _with_open_keys(node: dict[str, Any], words: list[str]) -> dict[str, Any]:
+    """The node with the schema of its values by itself, and what their keys match in words."""
+    patterns = node.get("patternProperties")
+    if not patterns:
+        return node
+    words += [f"the keys match the regular expression {' or '.join(patterns)}"]
+    schemas = list(patterns.values())
+    values = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    return {**node, "additionalProperties": node.get("additionalProperties") or values}
+
+
+_SCALARS = ("string", "integer", "number", "boolean", "null")
+
+
+def _with_sorted_examples(node: dict[str, Any]) -> dict[str, Any]:
+    """The node with examples in an order that does not depend on the process, and without those of another kind."""
+    examples = node.get("examples")
+    if not isinstance(examples, list):
+        return node
+    if node.get("type") in _SCALARS:
+        examples = [one for one in examples if not isinstance(one, list | dict)]
+    examples = [_sorted_as(node, one) for one in examples]
+    rest = {name: value for name, value in node.items() if name != "examples"}
+    return {**rest, "examples": examples} if examples else rest
+
+
+def _sorted_as(node: Any, value: Any) -> Any:
+    """A JSON value of a schema, its sets sorted."""
+    if not isinstance(node, dict):
+        return value
+    if isinstance(value, list):
+        parts = [_sorted_as(node.get("items"), part) for part in value]
+        return sort(parts) if node.get("uniqueItems") else parts
+    if isinstance(value, dict):
+        properties, further = node.get("properties", {}), node.get("additionalProperties")
+        return {key: _sorted_as(properties.get(key, further), part) for key, part in value.items()}
+    return value
 
 
 def _is_scalar(node: dict[str, Any]) -> bool:

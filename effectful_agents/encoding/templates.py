@@ -8,7 +8,7 @@ from typing import Any
 
 from effectful_agents.encoding.blocks import join, to_content_blocks
 from effectful_agents.encoding.names import without_addresses
-from effectful_agents.encoding.values import encode
+from effectful_agents.encoding.values import encode, written_down
 from effectful_agents.errors import ConfigurationError, EncodingError
 from effectful_agents.messages import ContentPart
 from effectful_agents.messages.text import safe_text
@@ -81,7 +81,7 @@ def _format(value: Any, field: str, spec: str, conversion: str | None, env: Mapp
         if conversion and not isinstance(value, str):
             converted = without_addresses(converted)
         return format(converted, _FORMATTER.vformat(spec, (), env))
-    except (KeyError, IndexError, AttributeError, TypeError, ValueError) as error:
+    except Exception as error:  # `__repr__` and `__format__` are what users wrote, and may raise anything
         raise ConfigurationError(
             f"the field `{{{field}}}` of the template cannot be formatted with `{spec or conversion}`: {error}"
         ) from error
@@ -89,7 +89,8 @@ def _format(value: Any, field: str, spec: str, conversion: str | None, env: Mapp
 
 def _write(blocks: list[ContentPart], value: Any, field: str) -> None:
     try:
-        parts = to_content_blocks(encode(value))
+        with written_down(value):
+            parts = to_content_blocks(encode(value))
     except EncodingError as error:
         text = _own_text(value)
         if text is None:
@@ -114,5 +115,8 @@ def _own_text(value: Any) -> str | None:
     kind = type(value)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
         return kind.__name__ if isinstance(value, Agent) else None
-    text = str(value)
+    try:
+        text = str(value)
+    except Exception:  # as above; the error that is raised then says why JSON is not possible
+        return None
     return text if without_addresses(text) == text else None

@@ -9,7 +9,8 @@ from typing import Any
 from effectful_agents.encoding.arguments import PlainParameters
 from effectful_agents.encoding.blocks import as_parts, holds_media, to_content_blocks
 from effectful_agents.encoding.parameters import Parameters
-from effectful_agents.encoding.values import encode, text_of
+from effectful_agents.encoding.strict import refuse_dangling
+from effectful_agents.encoding.values import encode, text_of, written_down
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages import ContentPart, ToolDefinition
 from effectful_agents.messages.text import safe_text
@@ -67,6 +68,8 @@ class ToolCodec:
             if tool.parameters is None
             else PlainParameters(tool.parameters, signature, self._name, tool.description)
         )
+        if tool.parameters is not None:
+            refuse_dangling(self._parameters.schema, f"the `parameters` of the tool `{self._name}`")
         self._description = safe_text(self._parameters.text)
 
     def definition(self, name: str | None = None, *, strict: bool = False) -> ToolDefinition:
@@ -120,20 +123,26 @@ class ToolCodec:
         """
         if isinstance(value, str):
             return safe_text(str.__str__(value))
-        encoded = self._encode(value)
-        parts = as_parts(encoded)
-        if parts is not None:
-            return parts
-        if isinstance(encoded, str):
-            return encoded
-        return to_content_blocks(encoded) if holds_media(encoded) else text_of(encoded)
+        try:
+            encoded = self._encode(value)
+            with written_down(value):
+                return _told(encoded)
+        except EncodingError as error:
+            raise EncodingError(f"the result of the tool `{self._name}` cannot be written: {error}") from error
 
     def _encode(self, value: Any) -> Any:
         try:
             return encode(value, self._result_type)
         except EncodingError:
             # Not what the tool declares, or a type that only its values can tell about.
-            try:
-                return encode(value)
-            except EncodingError as error:
-                raise EncodingError(f"the result of the tool `{self._name}` cannot be written: {error}") from error
+            return encode(value)
+
+
+def _told(encoded: Any) -> str | list[ContentPart]:
+    """What a model is told of an encoded value."""
+    parts = as_parts(encoded)
+    if parts is not None:
+        return parts
+    if isinstance(encoded, str):
+        return encoded
+    return to_content_blocks(encoded) if holds_media(encoded) else text_of(encoded)

@@ -20,7 +20,9 @@ from effectful_agents.encoding.names import type_name
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
 
-__all__ = ["Write", "as_key", "compiled", "number", "sort", "unwritable"]
+__all__ = ["TOO_MANY_DIGITS", "Write", "as_key", "compiled", "number", "sort", "unwritable"]
+
+TOO_MANY_DIGITS = "it is, or holds, a whole number with more digits than can be written"
 
 type Write = Callable[[Any], Any]
 """Makes JSON of a value; raises `EncodingError` where the value is not of the type."""
@@ -418,7 +420,10 @@ def as_key(written: Any, key: Any) -> str:
     if isinstance(written, bool):
         return "true" if written else "false"
     if written is None or isinstance(written, int | float):
-        return repr(written)
+        try:
+            return repr(written)
+        except ValueError as error:  # of the number of digits
+            raise unwritable(key, TOO_MANY_DIGITS) from error
     raise unwritable(key, "JSON has no keys of this type")
 
 
