@@ -139,7 +139,8 @@ def no_form(tp: Any, error: Exception) -> EncodingError:
     unknown = re.match(r"Unable to generate pydantic-core schema for (.*?)\. Set `arbitrary", reason, re.DOTALL)
     if unknown:
         reason = f"nothing says how a value of {_bare(unknown[1])} is written"
-    return EncodingError(f"`{type_name(tp)}` has no form on the wire: {without_addresses(reason.splitlines()[0])}")
+    first = next(iter(reason.splitlines()), "") or type(error).__name__
+    return EncodingError(f"`{type_name(tp)}` has no form on the wire: {without_addresses(first)}")
 
 
 def _bare(class_repr: str) -> str:

@@ -55,6 +55,7 @@ _WORDS = {
     "contentSchema": "the text is JSON of the schema {}",
     "propertyNames": "each key fits the schema {}",
 }
+_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _FIRST = ("$ref", "type", "description", "const", "enum", "properties", "required", "additionalProperties")
 _LAST = ("default", "examples")
 _PLACE = {name: place for place, name in enumerate(_FIRST)} | dict.fromkeys(_LAST, 1000)
@@ -295,7 +296,8 @@ class _Tidying:
         if "$ref" in node:
             return self._enumerated(self._given[self._target(node["$ref"])])
         keys = [node["const"]] if "const" in node else node.get("enum", [])
-        return keys if all(isinstance(key, str) for key in keys) else []
+        # Providers refuse other names of properties; such keys are told in the description.
+        return keys if all(isinstance(key, str) and _NAME.fullmatch(key) for key in keys) else []
 
     def _name(self, key: str) -> str:
         name = self._names.get(key)

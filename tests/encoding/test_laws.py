@@ -37,7 +37,7 @@ from effectful_agents.errors import EncodingError
 from tests.encoding import providers
 from tests.encoding.random_types import Case, Recipe, build, recipes, same
 
-EXAMPLES, MANY = 100, 5000
+EXAMPLES, MANY = 100, 600
 PHASES = [phase for phase in Phase if phase is not Phase.explain]
 
 
@@ -47,7 +47,12 @@ def law(examples: int = EXAMPLES, many: int = MANY) -> Callable[[Callable[..., N
     def decorate(check: Callable[..., None]) -> Any:
         def run(count: int) -> None:
             chosen = settings(
-                max_examples=count, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck), database=None
+                max_examples=count,
+                deadline=None,
+                phases=PHASES,
+                suppress_health_check=list(HealthCheck),
+                database=None,
+                derandomize=True,  # what stops a merge is a fault of the change, not of the day
             )
             chosen(given(recipes(), st.data())(check))()
 
@@ -599,7 +604,7 @@ def digest(some: list[Recipe]) -> list[str]:
     return [hashlib.sha256(wire_bytes(recipe).encode()).hexdigest()[:12] for recipe in some]
 
 
-@pytest.mark.parametrize("count", [pytest.param(150, id="few"), pytest.param(3000, id="many", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [pytest.param(150, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)])
 def test_another_process_gives_the_same_bytes(count):
     some = sample(count)
     here = digest(some)
