@@ -20,7 +20,7 @@ def book(city: City) -> str:
 
 @Skill.define
 def travel(wish: str) -> City:
-    """Use the book tool to book a flight. The wish: {wish}"""
+    """Use the tools to book a flight to the city of this wish: {wish}"""
     raise NotHandled
 
 

