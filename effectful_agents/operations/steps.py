@@ -214,6 +214,11 @@ class StepIds:
     def __exit__(self, *_: object) -> None:
         _ids.set(self._outer)
 
+    @property
+    def depth_inside(self) -> int:
+        """How many calls of skills a call that begins here is nested in."""
+        return self.depth + (self.skill is not None)
+
     def next(self, kind: str) -> str:
         """The identifier of the next step."""
         self._given += 1
@@ -237,4 +242,4 @@ def ids_of_call(skill: Skill[..., Any] | None) -> StepIds:
     outer = _ids.get()
     if outer is None:
         return StepIds(skill)
-    return StepIds(skill, f"{outer.next('call')}/", outer.depth + (outer.skill is not None))
+    return StepIds(skill, f"{outer.next('call')}/", outer.depth_inside)

@@ -20,10 +20,11 @@ from typing import Any, cast, override
 
 import greenlet
 
-from effectful_agents.runtime.helper_loop import in_event_loop, wait_elsewhere
+from effectful_agents.runtime.helper_loop import wait_elsewhere
+from effectful_agents.runtime.loops import current_task, in_event_loop, running_trio
 from effectful_agents.runtime.stopping import StopScope, check_stopped, stoppable_scopes, until_stopped
 
-__all__ = ["Awaited", "Driven", "Handed", "bridged", "can_wait", "current_task", "named", "together", "wait"]
+__all__ = ["Awaited", "Driven", "Handed", "bridged", "can_wait", "named", "together", "wait"]
 
 _PATIENCE = 16
 """How often a call that is closed may go on instead of ending, before that is an error."""
@@ -74,8 +75,8 @@ class _Cancelling(_Ending):
     def _is_cancelled(self) -> bool:
         if hasattr(self.task, "cancelling"):
             return self.task.cancelling() > self.before
-        trio = sys.modules.get("trio")
-        return trio is not None and trio.lowlevel.in_trio_run() and trio.current_effective_deadline() == -math.inf
+        trio = running_trio()
+        return trio is not None and trio.current_effective_deadline() == -math.inf
 
     def drive(self, task: Any) -> None:
         """Begin to be driven by a task."""
@@ -226,8 +227,7 @@ async def together(functions: Sequence[Callable[[], Awaitable[Any]]]) -> None:
     Raises:
         BaseExceptionGroup: What those raised that did not come to a good end; the first of them cancels the others.
     """
-    trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
+    if trio := running_trio():
         async with trio.open_nursery() as nursery:
             for function in functions:
                 nursery.start_soon(function)
@@ -330,14 +330,3 @@ def _enclosing() -> Awaited | None:
     if current is None or current.task is not current_task():
         return None
     return current
-
-
-def current_task() -> Any:
-    """The task of asyncio or trio that runs here, if one does."""
-    # Where neither is loaded, neither runs.
-    trio, asyncio = sys.modules.get("trio"), sys.modules.get("asyncio")
-    if trio is not None and trio.lowlevel.in_trio_run():
-        return trio.lowlevel.current_task() if trio.lowlevel.in_trio_task() else None
-    if asyncio is None or asyncio._get_running_loop() is None:
-        return None
-    return asyncio.current_task()

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import sys
 import threading
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from effectful_agents.errors import ConfigurationError
+from effectful_agents.runtime.loops import in_event_loop
 from effectful_agents.runtime.stopping import stoppable_scopes, until_stopped
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["in_event_loop", "wait_elsewhere"]
+__all__ = ["wait_elsewhere"]
 
 
 def wait_elsewhere[T](awaitable: Awaitable[T]) -> T:
@@ -57,21 +57,6 @@ async def _outcome(awaitable: Awaitable[Any], ended: threading.Event) -> tuple[A
         return None, error
     finally:
         ended.set()
-
-
-def in_event_loop() -> bool:
-    """Whether an event loop runs in this thread."""
-    # Where neither is loaded, neither runs.
-    asyncio, trio = sys.modules.get("asyncio"), sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
-        return True
-    if asyncio is None:
-        return False
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 _LAST_WAIT = 5.0

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -17,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, override
 
 from effectful_agents.errors import Cancelled, Signal
+from effectful_agents.runtime.loops import running_trio
 
 if TYPE_CHECKING:
     import asyncio
@@ -258,9 +258,7 @@ def pause(seconds: float | None = None, until: threading.Event | None = None) ->
 
 def waker(function: Callable[[], Any]) -> Callable[[], None]:
     """A function that has the event loop that runs here call `function`, from any thread; nothing once it has ended."""
-    # Where neither is loaded, neither runs.
-    trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
+    if trio := running_trio():
         soon, ended = trio.lowlevel.current_trio_token().run_sync_soon, trio.RunFinishedError
     else:
         import asyncio  # noqa: PLC0415 - loaded, as its loop runs
@@ -287,8 +285,7 @@ async def until_stopped[T](awaitable: Awaitable[T], stoppable: Sequence[StopScop
 async def _until_stopped[T](awaitable: Awaitable[T], stoppable: Sequence[StopScope]) -> T:
     first = min((scope for scope in stoppable if scope.deadline is not None), key=_deadline, default=None)
     left = None if first is None else _deadline(first) - time.monotonic()
-    trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
+    if trio := running_trio():
         with trio.CancelScope() as cancelling, _woken(cancelling.cancel, stoppable):
             if left is not None:
                 cancelling.deadline = trio.current_time() + left

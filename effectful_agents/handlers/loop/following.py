@@ -18,7 +18,8 @@ from effectful_agents.handlers.loop.run import completed
 from effectful_agents.messages import ContentPart, StreamEvent
 from effectful_agents.operations.steps import Phase, StepEvent, StepIds, current_ids, emit
 from effectful_agents.runtime import fwd, handler
-from effectful_agents.runtime.bridge import Awaited, Driven, Handed, current_task
+from effectful_agents.runtime.bridge import Awaited, Driven, Handed
+from effectful_agents.runtime.loops import current_task
 from effectful_agents.types import Skill
 
 __all__ = ["FollowedCall", "steps", "stream"]
@@ -345,7 +346,7 @@ def stream(
     'Good morning, Ann.'
     """
     outer = current_ids()
-    depth = 0 if outer is None else outer.depth + (outer.skill is not None)
+    depth = 0 if outer is None else outer.depth_inside
     kinds = get_args(StreamEvent.__value__)
 
     call = _call_of(skill, args, kwargs)
