@@ -25,8 +25,9 @@ class InThread[T]:
         name: Name of the thread.
 
     >>> call = InThread(lambda: 1 + 1, "adding")
-    >>> call.wait(), call.result()
-    (True, 2)
+    >>> call.wait()
+    >>> call.result()
+    2
     """
 
     def __init__(self, function: Callable[[], T], name: str) -> None:
@@ -45,31 +46,27 @@ class InThread[T]:
             self._error = error
         self._future.set_result(None)
 
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it has ended, for at most so many seconds; whether it has.
+    def wait(self) -> None:
+        """Wait until it has ended.
 
         Raises:
             BaseException: What a scope raises that the code is in and that is stopped meanwhile.
         """
-        if self._future.done():
-            return True
         if can_wait():
-            wait(self.ended(seconds))
+            wait(self.ended())
         else:
             done = threading.Event()
             self._future.add_done_callback(lambda _: done.set())
-            pause(seconds, done)
-        return self._future.done()
+            pause(until=done)
 
-    async def ended(self, seconds: float | None = None) -> None:
-        """Await its end, for at most so many seconds."""
+    async def ended(self) -> None:
+        """Await its end."""
         import anyio  # noqa: PLC0415 - loads asyncio
 
         done = anyio.Event()
         wake = waker(done.set)
         self._future.add_done_callback(lambda _: wake())
-        with anyio.move_on_after(seconds):
-            await done.wait()
+        await done.wait()
 
     def result(self) -> T:
         """What it returned, or what it raised, when it has ended."""

@@ -68,12 +68,11 @@ def _limited(seconds: float | None) -> Generator[None]:
 
 def _called_in_thread(tool: Tool, call: Callable[[], Any]) -> Any:
     running = InThread(call, f"effectful-agents-{tool.__name__}")
-    ended = False
     try:
-        ended = running.wait()
-    finally:
-        if not ended:
-            running.abandon(lambda: Cancelled(f"nobody waits for `{tool.__name__}` any more"), lambda: _drop(tool))
+        running.wait()
+    except BaseException:
+        running.abandon(lambda: Cancelled(f"nobody waits for `{tool.__name__}` any more"), lambda: _drop(tool))
+        raise
     return running.result()
 
 
