@@ -21,7 +21,17 @@ from effectful_agents.messages.stream import (
     ToolCallStart,
 )
 
-__all__ = ["told"]
+__all__ = ["told", "unstreamed"]
+
+
+def unstreamed(response: Response) -> Response:
+    """The reply, with a mark in its `provider_metadata` that it came in one piece.
+
+    >>> unstreamed({"choices": []})["provider_metadata"]
+    {'streamed': False}
+    """
+    metadata = {**response.get("provider_metadata", {}), "streamed": False}
+    return {**response, "provider_metadata": metadata}
 
 
 def told(response: Response, chunk_size: int | None = None) -> Iterator[StreamEvent]:

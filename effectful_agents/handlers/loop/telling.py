@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, cast
+from typing import Any
 
 from effectful_agents.errors import ToolCallExecutionError
 from effectful_agents.messages import Finish, Request, Response, StreamEvent
-from effectful_agents.messages.telling import told
+from effectful_agents.messages.telling import told, unstreamed
 from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool, completion
 from effectful_agents.operations.steps import (
     DelegateStep,
@@ -60,8 +60,7 @@ def _streamed(request: Request, ids: StepIds) -> Response:
     if finished:
         return response
     try:
-        metadata = {**response.get("provider_metadata", {}), "streamed": False}
-        whole = cast(Response, {**response, "provider_metadata": metadata})
+        whole = unstreamed(response)
         events = list(told(whole))
     except (LookupError, TypeError, AttributeError):  # it is no reply, as those who read it will say
         return response

@@ -26,9 +26,10 @@ from effectful_agents.handlers.provision.litellm_errors import translated
 from effectful_agents.handlers.provision.litellm_replies import response
 from effectful_agents.handlers.provision.litellm_streaming import StreamedReply
 from effectful_agents.handlers.provision.retries import retried
-from effectful_agents.handlers.provision.telling import mark_whole, tell_whole
+from effectful_agents.handlers.provision.telling import tell_whole
 from effectful_agents.handlers.provision.tool_choice import enforce
 from effectful_agents.messages import Finish, Message, Response, ToolChoice
+from effectful_agents.messages.telling import unstreamed
 from effectful_agents.operations.counting import TokenCount, count_tokens
 from effectful_agents.operations.loop import completion, send_request
 from effectful_agents.operations.steps import emit
@@ -156,8 +157,7 @@ class _Attempt:
         request = {name: value for name, value in self._request.items() if name != "stream_options"}
         with _within_litellm(request):
             reply = response(_ask(_arguments(request)))
-        tell_whole(reply)
-        return reply
+        return tell_whole(reply)
 
     def streamed(self) -> Response:
         """Ask for the reply in pieces and tell of each; take it in one where the service cannot do that."""
@@ -192,7 +192,7 @@ class _Attempt:
         with _within_litellm(self._request):
             whole = reply.response(_load())
         if reply.is_whole:
-            mark_whole(whole)
+            whole = unstreamed(whole)
         emit(Finish(whole))
         return whole
 

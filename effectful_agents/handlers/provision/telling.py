@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from effectful_agents.messages import Response
-from effectful_agents.messages.telling import told
+from effectful_agents.messages.telling import told, unstreamed
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import interpretation
 
-__all__ = ["mark_whole", "tell_whole"]
+__all__ = ["tell_whole"]
 
 
-def tell_whole(reply: Response) -> None:
-    """Tell whoever listens of a reply that came whole, as of one that came in pieces; the reply says which it was."""
-    if emit in interpretation():
-        mark_whole(reply)
-        for event in told(reply):
-            emit(event)
-
-
-def mark_whole(reply: Response) -> None:
-    """Say in a reply that it was not streamed."""
-    reply["provider_metadata"] = {**reply.get("provider_metadata", {}), "streamed": False}
+def tell_whole(reply: Response) -> Response:
+    """Tell whoever listens of a reply that came whole, as of one in pieces; the reply then says which it was."""
+    if emit not in interpretation():
+        return reply
+    whole = unstreamed(reply)
+    for event in told(whole):
+        emit(event)
+    return whole

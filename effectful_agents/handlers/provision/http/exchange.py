@@ -113,8 +113,7 @@ class Exchange:
             raise self._asked.unreadable(error, status=answer.status) from error
         if self._asked.model:
             reply.setdefault("model", self._asked.model)
-        tell_whole(reply)
-        return reply
+        return tell_whole(reply)
 
     def _take_in(self, body: Iterable[bytes]) -> None:
         for data in sse.events(body, _is_whole):
