@@ -29,11 +29,6 @@ def _new() -> None:
     done.clear()
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def go(request: Any) -> Any:
-    return (lambda main: asyncio.run(main())) if request.param == "asyncio" else trio.run
-
-
 @Tool.define
 def stop() -> str:
     """Have the call ended."""

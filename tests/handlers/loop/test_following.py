@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 import pytest
-import trio
 
 from effectful_agents import Deadline, NotHandled, Skill, Tool, acall, handler, harness, steps
 from effectful_agents.errors import Cancelled, ConfigurationError
@@ -39,11 +38,6 @@ from tests.handlers.loop.stepping import (  # noqa: F401 - the skills of this mo
 @pytest.fixture(autouse=True)
 def _nothing_done() -> None:
     done.clear()
-
-
-@pytest.fixture(params=["asyncio", "trio"])
-def go(request: Any) -> Any:
-    return (lambda main: asyncio.run(main())) if request.param == "asyncio" else trio.run
 
 
 @pytest.mark.parametrize("around", ["nothing", "deadline", "timeout"])

@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 import pytest
-import trio
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness, steps
 from effectful_agents.errors import Cancelled, ConfigurationError, ProviderError
@@ -46,11 +45,6 @@ from tests.handlers.loop.stepping import (  # noqa: F401 - the skills of this mo
 @pytest.fixture(autouse=True)
 def _nothing_done() -> None:
     done.clear()
-
-
-@pytest.fixture(params=["asyncio", "trio"])
-def go(request: Any) -> Any:
-    return (lambda main: asyncio.run(main())) if request.param == "asyncio" else trio.run
 
 
 def test_each_step_comes_before_and_after_it_happens():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from typing import Any
 
 import pytest
-import trio
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness, run, stream
 from effectful_agents.errors import ProviderError
@@ -15,11 +13,6 @@ from effectful_agents.messages import Finish, PartialValue, StreamStart, TextDel
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.steps import emit
 from effectful_agents.testing import ScriptedModel, calls, says
-
-
-@pytest.fixture(params=["asyncio", "trio"])
-def go(request: Any) -> Any:
-    return (lambda main: asyncio.run(main())) if request.param == "asyncio" else trio.run
 
 
 @dataclasses.dataclass
