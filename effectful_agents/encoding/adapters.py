@@ -21,9 +21,9 @@ from pydantic_core import CoreSchema, SchemaValidator
 from effectful_agents.encoding import builtin as _builtin  # noqa: F401 - what it registers is there before all else
 from effectful_agents.encoding.annotations import substituted
 from effectful_agents.encoding.forms import Refused, describe
-from effectful_agents.encoding.mappings import with_entries_told
 from effectful_agents.encoding.names import TypeCache, type_name, without_addresses
 from effectful_agents.encoding.registry import find
+from effectful_agents.encoding.validation import for_validation
 from effectful_agents.encoding.writing import Write, as_key, compiled, number, sort, unwritable
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
@@ -76,7 +76,7 @@ class Adapter:
         if self._validator is None:
             self.check()
             # Not the validators that classes keep of themselves: those know nothing of what was rewritten.
-            self._validator = SchemaValidator(with_entries_told(self.core_schema), _use_prebuilt=False)
+            self._validator = SchemaValidator(for_validation(self.core_schema), _use_prebuilt=False)
         return self._validator
 
     @property

@@ -16,10 +16,28 @@ from typing import Any, NamedTuple
 
 from pydantic_core import ErrorDetails, from_json
 
-__all__ = ["ENTRY", "FENCE", "FORMS", "LOOSE", "Loose", "has_double_keys", "place", "reread", "unpack", "well_formed"]
+__all__ = [
+    "ARM",
+    "ENTRY",
+    "FENCE",
+    "FORMS",
+    "LOOSE",
+    "TAG",
+    "Loose",
+    "Place",
+    "has_double_keys",
+    "place",
+    "reread",
+    "unpack",
+    "well_formed",
+]
 
 ENTRY = "\0entry"
 """Stands in the location of an error behind the key of a mapping, which a property of an object does not have."""
+ARM = "\0arm"
+"""Begins the label of an alternative of a union in the location of an error."""
+TAG = "\0tag"
+"""Stands in the location of an error behind the value of a discriminator."""
 
 # --- packaging: around the whole value --------------------------------------------------------------------------------
 
@@ -219,34 +237,45 @@ FORMS = (
 )
 
 
-def place(location: Sequence[int | str], data: Any) -> tuple[list[int | str], Any]:
+class Place(NamedTuple):
+    """Where an error is.
+
+    Attributes:
+        path: The keys and indices on the way.
+        value: What stands there, or in the last place on the way that is there.
+        is_there: Whether the whole way leads through the data.
+        is_entry: Whether the place is an entry of a mapping: there is no default that null could stand for.
+    """
+
+    path: list[int | str]
+    value: Any
+    is_there: bool
+    is_entry: bool
+
+
+def place(location: Sequence[int | str], data: Any) -> Place:
     """Where in the data an error is, and what stands there.
 
-    A location also has the labels of alternatives of a union, which are nowhere in the data.
+    A location also has the labels of alternatives of a union, which are nowhere in the data. A key can be one that the
+    data lacks, or that a validator made of another.
     """
     path: list[int | str] = []
-    for part in location:
-        if _is_there(part, data):
+    there, entry = True, False
+    for number, part in enumerate(location):
+        if isinstance(part, str) and part.startswith("\0"):
+            entry = entry or part == ENTRY
+        elif location[number + 1 : number + 2] != (TAG,):
+            there = there and _is_there(part, data)
+            data = data[part] if there else data
             path.append(part)
-            data = data[part]
-    return path, data
+            entry = False
+    return Place(path, data, there, entry)
 
 
 def _is_there(part: int | str, data: Any) -> bool:
     if isinstance(data, dict):
         return part in data
     return isinstance(data, list) and isinstance(part, int) and part < len(data)
-
-
-def _is_entry(location: Sequence[int | str], data: Any) -> bool:
-    """Whether an error is about an entry of a mapping: there is no default that null could stand for."""
-    entry = False
-    for part in location:
-        if _is_there(part, data):
-            data, entry = data[part], False
-        elif part == ENTRY:
-            entry = True
-    return entry
 
 
 def reread(details: list[ErrorDetails], data: Any, *, strict: bool) -> Any:
@@ -262,13 +291,13 @@ def reread(details: list[ErrorDetails], data: Any, *, strict: bool) -> Any:
     """
     found: dict[tuple[int | str, ...], list[Any]] = {}
     for detail in details:
-        path, value = place(detail["loc"], data)
-        if "[key]" in detail["loc"]:
+        path, value, is_there, is_entry = place(detail["loc"], data)
+        if not is_there:
             continue
         for loose in FORMS if strict else (*LOOSE, *FORMS):
             if not loose.errors or detail["type"] in loose.errors:
                 other = loose.read(value)
-                if other is not _NOTHING and not (other is _LEFT_OUT and _is_entry(detail["loc"], data)):
+                if other is not _NOTHING and not (other is _LEFT_OUT and is_entry):
                     found.setdefault(tuple(path), []).append(other)
                     break
     changed = False

@@ -22,8 +22,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from effectful_agents.encoding.annotations import OwnField, own_fields, substituted
 from effectful_agents.encoding.fields import SUBSTITUTE, Copies, computed_fields, with_substituted
-from effectful_agents.encoding.mappings import NO_SCHEMAS, made_of_mapping, mapping
-from effectful_agents.encoding.marks import CODEC, MARK, Writer
+from effectful_agents.encoding.mappings import made_of_mapping, mapping
+from effectful_agents.encoding.marks import CODEC, MARK, NO_SCHEMAS, Writer
 from effectful_agents.encoding.names import full_name
 from effectful_agents.encoding.patterns import BYTES_PATTERN, PATTERN
 from effectful_agents.encoding.registry import Codec, find

@@ -17,6 +17,7 @@ from pydantic_core import SchemaSerializer, core_schema
 
 from effectful_agents.encoding.marks import MARK, Writer
 from effectful_agents.encoding.names import type_name
+from effectful_agents.encoding.shapes import few_texts
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
 
@@ -346,21 +347,28 @@ class _Compiler:
         further = self.write(node["extras_schema"]) if node.get("extras_schema") else self._anything
         required = {name for name, (_, _, needed) in fields.items() if needed}
         closed = node.get("extra_behavior") == "forbid"
+        tags = {name: few for name, field in node["fields"].items() if (few := few_texts(field["schema"]))}
 
         def write(value: Any) -> dict[str, Any]:
             if not isinstance(value, Mapping):
                 raise _other(value, "a dictionary")
+            # All that a look at the keys can tell comes first: this may be the wrong alternative of a deep union.
             if not required <= value.keys():
                 raise unwritable(value, "it lacks keys that the type asks for")
+            if closed and not value.keys() <= fields.keys():
+                raise unwritable(value, "it has keys that the type does not know")
+            for name, few in tags.items():
+                if name in value and not (isinstance(value[name], str) and value[name] in few):
+                    raise unwritable(value, "a text in it is none of those that the type names")
             written = {}
             for name, part in value.items():
                 if name in fields:
                     key, inner, _ = fields[name]
                     written[key] = inner(part)
-                elif closed or not isinstance(name, str):
-                    raise unwritable(value, "it has keys that the type does not know")
-                else:
+                elif isinstance(name, str):
                     written[safe_text(name)] = further(part)
+                else:
+                    raise unwritable(value, "it has keys that are no texts")
             return written
 
         return write
