@@ -139,6 +139,9 @@ def no_form(tp: Any, error: Exception) -> EncodingError:
     unknown = re.match(r"Unable to generate pydantic-core schema for (.*?)\. Set `arbitrary", reason, re.DOTALL)
     if unknown:
         reason = f"nothing says how a value of {_bare(unknown[1])} is written"
+    pattern = re.search(r"regex parse error:\n +(.+)\n(?:.*\n)*error: (.+)", reason)
+    if pattern:
+        reason = f"the pattern `{pattern[1]}` cannot be used: {pattern[2]}"
     first = next(iter(reason.splitlines()), "") or type(error).__name__
     return EncodingError(f"`{type_name(tp)}` has no form on the wire: {without_addresses(first)}")
 

@@ -13,6 +13,7 @@ import collections.abc
 import contextlib
 import functools
 import re
+import typing
 import zoneinfo
 from collections.abc import Callable, Generator
 from typing import Annotated, Any, NamedTuple
@@ -20,7 +21,14 @@ from typing import Annotated, Any, NamedTuple
 import pydantic
 from pydantic_core import CoreSchema, core_schema
 
-from effectful_agents.encoding.annotations import OwnField, own_fields, substituted
+from effectful_agents.encoding.annotations import (
+    QUALIFIERS,
+    NoTypeError,
+    OwnField,
+    own_fields,
+    refuse_no_type,
+    substituted,
+)
 from effectful_agents.encoding.fields import SUBSTITUTE, Copies, computed_fields, with_substituted
 from effectful_agents.encoding.mappings import made_of_mapping, mapping
 from effectful_agents.encoding.marks import CODEC, MARK, NO_SCHEMAS, Writer
@@ -102,6 +110,15 @@ class Builder:
 
     def annotation(self, tp: Any, path: str) -> Any:
         """The core schema of an annotation, which stands at a path."""
+        try:
+            if typing.get_origin(tp) in QUALIFIERS:
+                refuse_no_type(tp)
+            return self._annotation(tp, path)
+        except NoTypeError as error:
+            self._refuse(path, str(error))
+            return core_schema.any_schema()
+
+    def _annotation(self, tp: Any, path: str) -> Any:
         # Inside a list: a configuration beside a class that may have its own is refused.
         try:
             given = _core_schema(list.__class_getitem__(substituted(tp)))
@@ -364,6 +381,8 @@ class Builder:
         """The node, refusing what it does not know, as its schema says, unless its class decides about that itself."""
         config = node.get("config", {})
         own = getattr(cls, "__pydantic_config__", None) or getattr(cls, "model_config", {})
+        if getattr(cls, "__closed__", None) is False:  # it says so itself; by default the word of a TypedDict is open
+            return {**node, "extra_behavior": "allow"}
         if "extra" in own or "extra_fields_behavior" in config or node.get("extras_schema"):
             return node
         if node["type"] == "typed-dict":

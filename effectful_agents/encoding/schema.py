@@ -116,6 +116,15 @@ class _Generator(GenerateJsonSchema):
         return {**self.generate_inner(schema["schema"]), "default": empty}
 
     @override
+    def tuple_schema(self, schema: Any) -> Any:
+        written = super().tuple_schema(schema)
+        parts, place = schema["items_schema"], schema.get("variadic_item_index")
+        if place is not None and place + 1 < len(parts):  # JSON schema has no words for the parts behind it
+            written["items"] = {"anyOf": [self.generate_inner(part) for part in parts[place:]]}
+            written["minItems"] = len(parts) - 1
+        return written
+
+    @override
     def named_tuple_schema(self, schema: Any) -> Any:
         written = super().named_tuple_schema(schema)
         names = [field["name"] for field in schema["fields"]]

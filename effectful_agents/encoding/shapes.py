@@ -70,7 +70,7 @@ class Chooser:
             self.refusal = f"Input should have as `{self._tag}` one of {listed}"
 
     def __call__(self, value: Any) -> str | None:
-        """The label of an alternative; None where several can be meant, an empty one where it has none of their tags."""
+        """The label of an alternative; None where several can be meant, an empty one where they lack its tag."""
         if not isinstance(value, dict):
             return None
         if self._tag in value and not _is_among(value[self._tag], self._tags):

@@ -101,7 +101,7 @@ def _class(node: Any) -> Any:
     if not node.get("post_init") and not node.get("custom_init"):
         return node
     outer = {key: node[key] for key in ("ref",) if key in node}
-    inner = {key: part for key, part in node.items() if key not in outer}
+    inner: Any = {key: part for key, part in node.items() if key not in outer}
     return {**core_schema.no_info_wrap_validator_function(_construct, inner), **outer}
 
 
