@@ -27,6 +27,7 @@ from effectful_agents.encoding.validation import for_validation
 from effectful_agents.encoding.writing import Write, as_key, compiled, number, sort, unwritable
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
+from effectful_agents.types.local_types import leave_names, names_beside
 
 __all__ = ["Adapter", "Encodable", "new_adapter", "no_form", "object_adapter", "type_adapter", "write_anything"]
 
@@ -130,7 +131,9 @@ def object_adapter(name: str, fields: dict[str, Any], **further: Any) -> Adapter
     # Keys of a TypedDict may have any name; fields of a model may not.
     make: Any = typing_extensions.TypedDict
     replaced = {key: substituted(tp) for key, tp in fields.items()}
-    return new_adapter(make(name, replaced, **(further or {"closed": True})))
+    made = make(name, replaced, **(further or {"closed": True}))
+    leave_names(made, names_beside(tuple.__class_getitem__((*fields.values(), *further.values()))))
+    return new_adapter(made)
 
 
 def no_form(tp: Any, error: Exception) -> EncodingError:

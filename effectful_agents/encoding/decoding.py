@@ -10,7 +10,7 @@ import pydantic
 from pydantic_core import ErrorDetails, from_json
 
 from effectful_agents.encoding.adapters import type_adapter
-from effectful_agents.encoding.forgiving import has_double_keys, place, reread, unpack, well_formed
+from effectful_agents.encoding.forgiving import has_double_keys, parsed, place, reread, unpack, well_formed
 from effectful_agents.messages.text import safe_text
 
 __all__ = ["Misfit", "cut_name", "cut_text", "decode", "explain", "validate_text"]
@@ -117,7 +117,7 @@ def _reread(validate: Validate, text: str, context: Any, *, strict: bool) -> Any
         best = best if left_out else misfit
         if misfit.data is None:
             break
-        again = reread(misfit.details, from_json(text), strict=strict)
+        again = reread(misfit.details, parsed(text), strict=strict)
         if again is None:
             break
         text = json.dumps(again[0])

@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeAliasType
 import typing_extensions
 
 from effectful_agents.encoding.annotations import QUALIFIERS, NoTypeError, substituted
+from effectful_agents.types.local_types import names_beside
 
 __all__ = ["SUBSTITUTE", "Copies", "computed_fields", "with_substituted"]
 
@@ -20,9 +21,13 @@ SUBSTITUTE = "substitute"
 """The type of a core schema that stands for an annotation, which is to be described in its place."""
 
 
+def _type_hints(cls: Any) -> dict[str, Any]:
+    return typing.get_type_hints(cls, localns=names_beside(cls) or None, include_extras=True)
+
+
 def _hints(cls: Any) -> dict[str, Any]:
     try:
-        hints = typing.get_type_hints(cls, include_extras=True) if isinstance(cls, type) else {}
+        hints = _type_hints(cls) if isinstance(cls, type) else {}
     except (NameError, TypeError):  # names of a function that has returned; pydantic found them
         return {}
     return {name: _unqualified(hint) for name, hint in hints.items()}
@@ -77,7 +82,7 @@ def with_substituted(node: Any, cls: Any) -> Any:
 def _replacement(cls: Any, name: str, hint: Any) -> Any:
     """The annotation that is described in the place of a field's; None where pydantic's reading of it stands."""
     try:
-        new = substituted(hint)
+        new: Any = substituted(hint)
     except NoTypeError:
         return hint  # where it is described, it is refused with its path
     if new is hint:
@@ -109,7 +114,7 @@ class Copies:
             return cls
         if cls not in self._made:
             self._made[cls] = cls  # while it is being made: it may contain itself
-            hints = typing.get_type_hints(cls, include_extras=True)
+            hints = _type_hints(cls)
             new = {name: self._substituted(hint) for name, hint in hints.items()}
             if any(new[name] is not hint for name, hint in hints.items()):
                 self._made[cls] = _copy(cls, new)

@@ -8,6 +8,7 @@ what schemas and `encode` themselves ask for where JSON, or a provider, has no o
 
 from __future__ import annotations
 
+import decimal
 import json
 import math
 import re
@@ -26,6 +27,7 @@ __all__ = [
     "Loose",
     "Place",
     "has_double_keys",
+    "parsed",
     "place",
     "reread",
     "unpack",
@@ -138,8 +140,8 @@ class Loose(NamedTuple):
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _EXACT = 2**53
-_SAFE_DIGITS = 15
-"""Decimal digits that a binary number keeps."""
+_LONGEST_EXPONENT = 400
+"""Of a number whose digits are written out."""
 _LONGEST_INTEGER = 4300
 """Digits of the longest integer that Python reads from text."""
 
@@ -151,11 +153,40 @@ _OBJECTS = frozenset(
 )
 
 
+class WrittenFloat(float):
+    """A number with a fraction or an exponent, which still knows its digits."""
+
+    __slots__ = ("text",)
+
+    text: str
+
+    @classmethod
+    def of(cls, text: str) -> WrittenFloat:
+        """The number that a text stands for."""
+        number = cls(text)
+        number.text = text
+        return number
+
+
+def parsed(text: str) -> Any:
+    """JSON text as data, whose numbers can be read once more. It is text that a parser has read before."""
+    return json.loads(text, parse_float=WrittenFloat.of)
+
+
+def _exact_text(value: Any) -> str:
+    """The digits of a number."""
+    if not isinstance(value, float):
+        return str(value)
+    number = decimal.Decimal(value.text if isinstance(value, WrittenFloat) else repr(value))
+    return format(number, "f") if number.is_finite() and abs(number.adjusted()) < _LONGEST_EXPONENT else str(number)
+
+
 def _integer(value: Any) -> Any:
     if isinstance(value, str) and len(value) < _LONGEST_INTEGER and _INTEGER.fullmatch(value):
         return int(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
-        return int(value)
+        whole, _, fraction = _exact_text(value).partition(".")
+        return _NOTHING if fraction.strip("0") else int(whole)
     return _NOTHING
 
 
@@ -167,12 +198,11 @@ def _number(value: Any) -> Any:
 
 
 def _exact(value: Any) -> Any:
-    digits = repr(value).partition("e")[0].replace(".", "").strip("-0") if type(value) is float else ""
-    return str(value) if type(value) in (int, float) and len(digits) <= _SAFE_DIGITS else _NOTHING
+    return _exact_text(value) if type(value) in (int, float, WrittenFloat) else _NOTHING
 
 
 def _complex(value: Any) -> Any:
-    return str(value) if type(value) in (int, float) else _NOTHING
+    return str(value) if type(value) in (int, float, WrittenFloat) else _NOTHING
 
 
 def _boolean(value: Any) -> Any:
@@ -214,6 +244,8 @@ def _pairs(value: Any) -> Any:
         isinstance(one, dict) and one.keys() == {"key", "value"} for one in value
     ):
         return _NOTHING
+    if any(isinstance(one["key"], list | dict | None) for one in value):
+        return _NOTHING
     result = {one["key"] if isinstance(one["key"], str) else json.dumps(one["key"]): one["value"] for one in value}
     return result if len(result) == len(value) else _NOTHING
 
@@ -221,7 +253,7 @@ def _pairs(value: Any) -> Any:
 LOOSE = (
     Loose("a whole number as text, or with a fraction of zero", frozenset({"int_type"}), _integer),
     Loose("a number as text", frozenset({"float_type"}), _number),
-    Loose("a number for a decimal or a fraction, of at most 15 digits", frozenset({"decimal_type"}), _exact),
+    Loose("a number for a decimal or a fraction", frozenset({"decimal_type"}), _exact),
     Loose("a number for a complex one", frozenset({"complex_type", "complex_str_parsing"}), _complex),
     Loose("true or false as text, in any case", frozenset({"bool_type"}), _boolean),
     Loose("null as text", frozenset(), _null),

@@ -36,7 +36,9 @@ from effectful_agents.encoding.names import full_name
 from effectful_agents.encoding.patterns import BYTES_PATTERN, PATTERN
 from effectful_agents.encoding.registry import Codec, find
 from effectful_agents.encoding.scalars import REWRITTEN
+from effectful_agents.encoding.shapes import read_as
 from effectful_agents.errors import EncodingError
+from effectful_agents.types.local_types import names_beside
 
 __all__ = ["Builder", "Form", "Refused", "describe"]
 
@@ -88,7 +90,7 @@ _ITEMS = {"items_schema": "[]", "values_schema": "{}", "keys_schema": "{key}", "
 def _core_schema(tp: Any) -> Any:
     adapter = pydantic.TypeAdapter(tp, config=_CONFIG)
     if not adapter.pydantic_complete:
-        adapter.rebuild(raise_errors=True)
+        adapter.rebuild(raise_errors=True, _types_namespace=names_beside(tp) or None)
     return adapter.core_schema
 
 
@@ -342,6 +344,13 @@ class Builder:
     _of_function_wrap = _of_function_before
 
     # --- objects ---
+
+    def _of_model_field(self, node: Any, path: str) -> Any:
+        if read_as("", node) is None:
+            self._refuse(path, "an `AliasPath` alone is no key that a model could write; add one with `AliasChoices`")
+        return self.parts(node, path)
+
+    _of_dataclass_field = _of_typed_dict_field = _of_model_field
 
     def _of_typed_dict(self, node: Any, path: str) -> Any:
         return self._closed(self.parts(with_substituted(node, node.get("cls")), path), node.get("cls"))

@@ -26,7 +26,7 @@ def mapping(builder: Builder, node: Any, path: str) -> Any:
     way = _as_keys(builder, keys)
     if way == "text":
         key = builder.rewrite(keys, path + "{key}")
-        if key["type"] in ("int", "float", "bool"):  # behind a function of the user's the text is no longer JSON's
+        if key["type"] in ("int", "float"):  # behind a function of the user's the text is no longer JSON's
             key = {**key, "strict": False}
         plain = {**node, "keys_schema": key, "values_schema": values}
         return plain if _stay_apart(keys) else _of_different_keys(plain)
@@ -67,6 +67,8 @@ def _as_keys(builder: Builder, node: Any) -> Any:
     kind = node["type"]
     if kind in _TEXT_KEYS:
         return "text"
+    if kind == "bool":
+        return [(True, True), (False, False)]
     if kind == "enum" and find(node["cls"]) is None:
         pairs = written_members(node["cls"])
         return None if issubclass(node["cls"], enum.Flag) else _plain_keys(pairs)
@@ -86,7 +88,7 @@ def _as_keys(builder: Builder, node: Any) -> Any:
 
 
 _TEXT_KEYS = frozenset(
-    {"any", "str", "int", "float", "bool", "date", "datetime", "time", "timedelta", "uuid", "url", "multi-host-url"}
+    {"any", "str", "int", "float", "date", "datetime", "time", "timedelta", "uuid", "url", "multi-host-url"}
     | {"decimal", "bytes", "fraction", "complex", "function-plain"}
 )
 

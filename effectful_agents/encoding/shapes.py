@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from effectful_agents.encoding.marks import NO_SCHEMAS
 
-__all__ = ["Chooser", "chooser", "few_texts", "recursive_refs"]
+__all__ = ["Chooser", "chooser", "few_texts", "read_as", "recursive_refs"]
 
 
 class _Shape(NamedTuple):
@@ -129,6 +129,15 @@ def few_texts(schema: Any) -> frozenset[str]:
     """The texts that a `Literal` admits; none for any other core schema."""
     inner = schema["schema"] if schema["type"] == "default" else schema
     return frozenset(inner["expected"]) if inner["type"] == "literal" else frozenset()
+
+
+def read_as(name: str, field: Mapping[str, Any]) -> str | None:
+    """The key that a field is read from; of several the first. None where it is read from a place further inside."""
+    alias = field.get("validation_alias", name)
+    if isinstance(alias, str):
+        return alias
+    paths = alias if isinstance(alias[0], list) else [alias]
+    return next((path[0] for path in paths if len(path) == 1), None)
 
 
 def recursive_refs(definitions: Mapping[str, Any]) -> frozenset[str]:

@@ -7,6 +7,8 @@ function; what users wrote themselves (serializers of fields and models) is run 
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import io
 import json
 import math
@@ -17,7 +19,7 @@ from pydantic_core import SchemaSerializer, core_schema
 
 from effectful_agents.encoding.marks import MARK, Writer
 from effectful_agents.encoding.names import type_name
-from effectful_agents.encoding.shapes import few_texts
+from effectful_agents.encoding.shapes import few_texts, read_as
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
 
@@ -101,12 +103,29 @@ def _write_none(value: Any) -> None:
         raise _other(value, "None")
 
 
+def _write_decimal(value: Any) -> str:
+    if isinstance(value, decimal.Decimal):
+        return "NaN" if value.is_nan() else str(value)
+    raise _other(value, "a decimal number")
+
+
+def _in_minutes(value: Any) -> Any:
+    """A time whose offset has no seconds, for which ISO 8601 has no form: the same moment, where there is one."""
+    offset = value.utcoffset() if isinstance(value, datetime.datetime | datetime.time) else None
+    if offset is None or (not offset.seconds % 60 and not offset.microseconds):
+        return value
+    if isinstance(value, datetime.datetime):
+        return value.astimezone(datetime.UTC)
+    raise unwritable(value, "its offset has seconds")
+
+
 _SCALARS: dict[str, Write] = {
     "str": _write_str,
     "int": _write_int,
     "float": _write_float,
     "bool": _write_bool,
     "none": _write_none,
+    "decimal": _write_decimal,
 }
 
 # The parts of these hold for what is written as well.
@@ -193,6 +212,16 @@ class _Compiler:
                 raise unwritable(value, f"{type(error).__name__} while it was written") from error
 
         return dump
+
+    def _datetime(self, node: Any) -> Write:
+        write = self._pydantic(node)
+        return lambda value: write(_in_minutes(value))
+
+    _time = _datetime
+
+    def _json(self, node: Any) -> Write:
+        inner = self.write(node["schema"]) if "schema" in node else self._anything
+        return lambda value: json.dumps(inner(value), ensure_ascii=False, separators=(",", ":"))
 
     def _definition_ref(self, node: Any) -> Write:
         ref, made = node["schema_ref"], self._made
@@ -294,9 +323,10 @@ class _Compiler:
         by_method = {name for name, field in fields.items() if _has_own_serializer(field)}
         dump = self._dump(node) if by_method else None
         plan = [
-            (field.get("serialization_alias", name), name, None if name in by_method else self.write(field["schema"]))
+            (read_as(name, field) or name, name, None if name in by_method else self.write(field["schema"]))
             for name, field in fields.items()
         ]
+        dumped_as = {name: fields[name].get("serialization_alias", name) for name in by_method}
         for one in inner.get("computed_fields", ()):
             name = one["property_name"]
             plan.append((one.get("alias") or name, name, self.write(one["return_schema"])))
@@ -306,8 +336,8 @@ class _Compiler:
             written = {}
             for key, name, write_field in plan:
                 if write_field is None:
-                    if key in dumped:
-                        written[key] = anything(dumped[key])
+                    if dumped_as[name] in dumped:
+                        written[key] = anything(dumped[dumped_as[name]])
                     continue
                 try:
                     part = getattr(value, name)
@@ -341,7 +371,7 @@ class _Compiler:
 
     def _typed_dict(self, node: Any) -> Write:
         fields = {
-            name: (field.get("serialization_alias", name), self.write(field["schema"]), field.get("required", True))
+            name: (read_as(name, field) or name, self.write(field["schema"]), field.get("required", True))
             for name, field in node["fields"].items()
         }
         further = self.write(node["extras_schema"]) if node.get("extras_schema") else self._anything
