@@ -51,6 +51,10 @@ def _limits(node: Any) -> str:
     return ", ".join(text.format(node[key]) for key, text in _LIMITS.items() if node.get(key) is not None)
 
 
+def _with(node: Any, **options: Any) -> Any:
+    return {**node, **options}
+
+
 def _scalar(node: Any) -> Any:
     return {"strict": True, **node}
 
@@ -67,14 +71,13 @@ def _bytes(node: Any) -> Any:
 
 def _decimal(node: Any) -> Any:
     schema: Any = {"type": "string", "pattern": _DECIMAL}
-    plain: Any = node
     if limits := _limits(node):
         schema["description"] = f"a decimal number, {limits}"
     elif node.get("allow_inf_nan", True):  # as a float
         schema["pattern"] = _ANY_DECIMAL
-        plain = {**node, "allow_inf_nan": True}
-    read = core_schema.no_info_before_validator_function(_as_text, {**plain, "strict": False}, metadata=shown(schema))
-    return core_schema.json_or_python_schema(read, plain)
+        node = _with(node, allow_inf_nan=True)
+    read = core_schema.no_info_before_validator_function(_as_text, {**node, "strict": False}, metadata=shown(schema))
+    return core_schema.json_or_python_schema(read, node)
 
 
 def _fraction(node: Any) -> Any:

@@ -45,6 +45,8 @@ class Settings:
     check_contracts: bool
     system_prompt: Literal["full", "brief"] | None
     turns: int
+    strict_tools: bool
+    strict_decoding: bool
     provider_config: Mapping[str, Any]
 
     @property
@@ -60,7 +62,12 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     """The handlers, outermost first."""
     brief = settings.is_brief
     # The terminal rule of the call_* operations: everything else is inside it.
-    yield AgentLoop(turns=settings.turns, system_prompt="brief" if brief else "full")
+    yield AgentLoop(
+        turns=settings.turns,
+        system_prompt="brief" if brief else "full",
+        strict_tools=settings.strict_tools,
+        strict_decoding=settings.strict_decoding,
+    )
     # Next to the loop: what adds or changes tools on the way to a request comes further inside.
     if settings.tool_collection == "explicit":
         yield LexicalToolExtractor()

@@ -25,11 +25,14 @@ def keep_names(names: Mapping[str, Any], module: Mapping[str, Any]) -> None:
         names: What can be named where a tool is defined.
         module: The names of its module, which are found without.
     """
+    # By `type`: a lazy object in the scope would be made by a question for its class.
     beside = {
-        name: value for name, value in names.items() if isinstance(value, _TYPES) and module.get(name) is not value
+        name: value
+        for name, value in names.items()
+        if issubclass(type(value), _TYPES) and module.get(name) is not value
     }
     for value in beside.values():
-        if isinstance(value, type) and "<locals>" in value.__qualname__ and "__annotations__" in vars(value):
+        if issubclass(type(value), type) and "<locals>" in value.__qualname__ and "__annotations__" in vars(value):
             leave_names(value, beside)
 
 

@@ -70,7 +70,7 @@ def test_they_are_answers_and_prompts():
     assert plant.__signature__.return_annotation is Tree
     assert answer_codec(Tree).decode('{"leaves": [{"name": "a"}]}') == Tree([Leaf("a")])
     assert encode([{"leaf": Leaf("a"), "tree": Tree([])}], list[Typed])[0]["leaf"] == {"name": "a"}
-    with handler(harness()), handler(ScriptedModel(['{"leaves": [], "below": {"leaves": [{"name": "b"}]}}'])):
+    with handler(harness()), handler(ScriptedModel('{"leaves": [], "below": {"leaves": [{"name": "b"}]}}')):
         assert plant("an oak") == Tree([], Tree([Leaf("b")]))
 
 
