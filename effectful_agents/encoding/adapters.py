@@ -24,7 +24,8 @@ from effectful_agents.encoding.forms import Refused, describe
 from effectful_agents.encoding.names import TypeCache, type_name, without_addresses
 from effectful_agents.encoding.registry import find
 from effectful_agents.encoding.validation import for_validation
-from effectful_agents.encoding.writing import Write, as_key, compiled, number, sort, unwritable
+from effectful_agents.encoding.writers import Write, as_key, number, sort, unwritable
+from effectful_agents.encoding.writing import compiled
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
 from effectful_agents.types.local_types import leave_names, names_beside

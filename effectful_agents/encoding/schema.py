@@ -22,7 +22,7 @@ from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter, w
 from effectful_agents.encoding.docstrings import described
 from effectful_agents.encoding.names import TypeCache
 from effectful_agents.encoding.strict import PREFIX
-from effectful_agents.encoding.writing import sort
+from effectful_agents.encoding.writers import sort
 from effectful_agents.errors import EncodingError
 
 __all__ = ["adapter_schema", "json_schema"]
