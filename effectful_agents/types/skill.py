@@ -14,7 +14,7 @@ from effectful_agents.runtime.generics import has_type_variables, result_type
 from effectful_agents.types.agent import Agent, make_agent
 from effectful_agents.types.docstring import fields, validate_prompt
 from effectful_agents.types.template import PromptTemplate
-from effectful_agents.types.tool import Tool
+from effectful_agents.types.tool import Tool, is_method
 
 if TYPE_CHECKING:
     from effectful_agents.types.risk import Risk
@@ -79,7 +79,7 @@ class Skill[**P, T](Tool[P, T]):
             raise DefinitionError(f"the skill `{self.__name__}` has no docstring, and it is the prompt. Write one.")
         self._parameters = inspect.signature(default).parameters
         validate_prompt(docstring, self._resolves, f"the docstring of the skill `{self.__name__}`")
-        self.template = self.documented = PromptTemplate(self.__name__, docstring, source=_DOCSTRING)
+        self.template = self.documented = PromptTemplate(_name_of_prompt(default, self.__name__), docstring, source=_DOCSTRING)
         self._others: dict[PromptTemplate, Self] = {}
         # The body is what a model supplies; where no handler does, say so instead of returning the library's term.
         self.__default__ = _unhandled(self.__name__)
@@ -98,11 +98,19 @@ class Skill[**P, T](Tool[P, T]):
         """
         if self.prompt_name is not None:
             return (self.prompt_name,)
-        owner, receiver = self.owner, self.receiver
-        if owner is None:
-            return (self.documented.name,)
-        cls = owner if receiver is None else receiver if isinstance(receiver, type) else type(receiver)
-        return tuple(f"{base.__name__}.{self._attribute}" for base in cls.__mro__ if issubclass(base, owner))
+        own = self.documented.name
+        written_in, _, attribute = own.rpartition(".")
+        receiver = self.receiver
+        if receiver is None or not written_in:
+            return (own,)
+        cls = receiver if isinstance(receiver, type) else type(receiver)
+        names = []
+        for base in cls.__mro__:
+            names.append(f"{base.__name__}.{attribute}")
+            # A class method with `@classmethod` outside is not told which class it is in.
+            if base is self.owner or (self.owner is None and base.__name__ == written_in):
+                return tuple(names)
+        return names[0], own
 
     def prompted(self, template: PromptTemplate) -> Skill[P, T]:
         """The skill with another prompt; equal to the first, and the same for whoever handles it.
@@ -225,6 +233,12 @@ class Skill[**P, T](Tool[P, T]):
 
 Template = Skill
 """Another name for `Skill`."""
+
+
+def _name_of_prompt(default: Callable[..., Any], name: str) -> str:
+    """The name of a skill, behind that of the class that it is written in."""
+    outside = getattr(inspect.unwrap(default), "__qualname__", "").rpartition(".")[0]
+    return f"{outside.rpartition('.')[2]}.{name}" if is_method(default) else name
 
 
 def _unhandled(name: str) -> Callable[..., Any]:

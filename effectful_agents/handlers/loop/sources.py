@@ -116,4 +116,4 @@ def _literal(text: str, margin: str) -> str:
     first, *others = quoted.split("\n")
     if not others:
         return f'"""{first}{" " if first.endswith(chr(34)) else ""}"""'
-    return "\n".join([f'"""{first}', *(margin + line if line.strip() else line for line in others), f'{margin}"""'])
+    return "\n".join([f'"""{first}', *(margin + line if line else line for line in others), f'{margin}"""'])
