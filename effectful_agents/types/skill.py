@@ -79,7 +79,9 @@ class Skill[**P, T](Tool[P, T]):
             raise DefinitionError(f"the skill `{self.__name__}` has no docstring, and it is the prompt. Write one.")
         self._parameters = inspect.signature(default).parameters
         validate_prompt(docstring, self._resolves, f"the docstring of the skill `{self.__name__}`")
-        self.template = self.documented = PromptTemplate(_name_of_prompt(default, self.__name__), docstring, source=_DOCSTRING)
+        self.template = self.documented = PromptTemplate(
+            _name_of_prompt(default, self.__name__), docstring, source=_DOCSTRING
+        )
         self._others: dict[PromptTemplate, Self] = {}
         # The body is what a model supplies; where no handler does, say so instead of returning the library's term.
         self.__default__ = _unhandled(self.__name__)

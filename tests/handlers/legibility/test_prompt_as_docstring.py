@@ -77,7 +77,7 @@ BEFORE = {
 }
 AFTER = {
     "triage": "Which queue?\n\n  - äöü\n\n{ticket}\n\nArgs:\n    ticket: What was written.",
-    "Desk.ask": "{question}\n\nSay \"why\".",
+    "Desk.ask": '{question}\n\nSay "why".',
     "Desk.tell": "Tell {text} {{at}} once.",
     "thank": "Danke, {name}.",
 }
