@@ -1,4 +1,4 @@
-"""Handlers that decide what the model sees: the tools in scope, the framework's words, prompts, how much of the rest."""
+"""Handlers that decide what the model sees: tools in scope, the framework's words, prompts, how much of the rest."""
 
 from effectful_agents.handlers.legibility.compaction import HistoryCompactor
 from effectful_agents.handlers.legibility.deferred import DeferredTools, worth_deferring

@@ -50,7 +50,7 @@ def _replaced(module: types.ModuleType, called: Skill) -> Iterator[_Docstring]:
         if code is None or code in seen or skill.prompt_name is not None or skill.__module__ != module.__name__:
             continue
         template = skill.template if skill == called else skill_prompt(skill)
-        if template != skill.documented:
+        if template.text != skill.documented.text:
             seen.add(code)
             yield code.co_name, code.co_firstlineno, template.text
 

@@ -146,6 +146,11 @@ def test_what_the_registry_does_not_have_stays(load, call):
     assert request(load, written_with(BEFORE), call, some) == expected
 
 
+def test_a_text_that_is_the_docstring_already_leaves_the_source_as_it_is_written(load):
+    program = written_with(BEFORE, lambda docstring, margin: repr(docstring))
+    assert request(load, program, "a function", BEFORE) == request(load, program, "a function")
+
+
 def test_the_source_shows_what_an_heir_is_asked_with(load):
     prompts = {"Desk.ask": "Base: {question}", "FrontDesk.ask": "Heir: {question}"}
     got = request(load, written_with(BEFORE), "an inherited method", prompts)

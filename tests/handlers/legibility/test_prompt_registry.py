@@ -148,7 +148,7 @@ def test_the_innermost_registry_wins_and_asks_those_further_out():
 
 NAMES = st.sampled_from(["thank", "greeting", "other"])
 PROVIDERS = st.builds(
-    lambda names, mark: InMemoryPrompts({name: f"{mark} {{name}}" for name in names}),
+    lambda names, mark: InMemoryPrompts(dict.fromkeys(names, f"{mark} {{name}}")),
     st.sets(NAMES),
     st.integers(0, 9).map(str),
 )
