@@ -181,6 +181,7 @@ class UnknownPromptError(PromptError, LookupError):
     Attributes:
         name: The name.
         available: The names that there are, sorted.
+        skill: The skill that asks for it; empty where none does.
     """
 
     def __init__(self, name: str, available: Iterable[str] = (), *, skill: str = "") -> None:
