@@ -146,6 +146,17 @@ def test_what_the_registry_does_not_have_stays(load, call):
     assert request(load, written_with(BEFORE), call, some) == expected
 
 
+@pytest.mark.parametrize("source", ["def (", "changed = True\n"])
+def test_a_source_that_is_not_what_was_loaded_is_shown_as_it_is(load, source):
+    program = load(written_with(BEFORE))
+    Path(program.__file__).write_text(source)
+    with handler(harness()), handler(PromptRegistry(InMemoryPrompts(AFTER))), handler(ScriptedModel("ok")) as model:
+        program.triage("no mail")
+    system, user = (message["content"] for message in model.requests[0]["messages"])
+    assert f"## Module program\n\n```python\n{source.strip()}\n```\n" in system
+    assert AFTER["triage"].replace("{ticket}", "no mail") in user
+
+
 def test_a_text_that_is_the_docstring_already_leaves_the_source_as_it_is_written(load):
     program = written_with(BEFORE, lambda docstring, margin: repr(docstring))
     assert request(load, program, "a function", BEFORE) == request(load, program, "a function")

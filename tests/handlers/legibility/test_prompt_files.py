@@ -203,6 +203,11 @@ def test_a_missing_file_is_an_error_at_its_first_use(folder, name):
         FilePrompts("a.json").names()
 
 
+def test_a_file_that_cannot_be_opened_is_named(folder):
+    with pytest.raises(PromptError, match=r"aaa\.json: cannot be read: File name too long"):
+        FilePrompts("a" * 300 + ".json").names()
+
+
 def test_two_files_of_a_folder_may_not_have_the_same_name(folder):
     written("prompts/a.md", "x")
     written("prompts/b.md", "---\nname: a\n---\ny")

@@ -115,6 +115,16 @@ def test_an_inherited_method_goes_by_the_heir_first_and_an_overriding_one_by_its
     assert asked(Desk().ask, "why", under=(heir,)) == "Base: why"
 
 
+def test_a_method_that_another_class_took_over_goes_by_both():
+    class Counter(Agent):
+        """A counter."""
+
+    Counter.ask = Desk.ask
+    assert asked(Counter().ask, "why", under=(registry(Desk__ask="Desk: {question}"),)) == "Desk: why"
+    both = registry(Desk__ask="Desk: {question}", Counter__ask="Counter: {question}")
+    assert asked(Counter().ask, "why", under=(both,)) == "Counter: why"
+
+
 def test_static_and_class_methods_have_prompts():
     class Office(Agent):
         """An office."""
@@ -462,6 +472,16 @@ def test_a_call_keeps_the_prompt_that_it_was_opened_with():
             seen = list(steps(thank, "Ann"))
     assert len({step.prompt for step in seen}) == 1
     assert model.requests[1]["messages"][1]["content"].endswith("first Ann")
+
+
+def test_a_skill_has_its_docstring_again_where_its_prompt_is_gone():
+    desk = Desk()
+    with handler(registry(thank="Thanks: {name}", Desk__ask="New: {question}")):
+        changed = [prompted(thank), prompted(desk.ask), prompted(desk.ask.named("desk__ask"))]
+    assert [skill.prompt for skill in changed] == ["Thanks: {name}", "New: {question}", "New: {question}"]
+    assert [skill.__name__ for skill in changed] == ["thank", "ask", "desk__ask"]
+    assert changed == [thank, desk.ask, desk.ask]
+    assert [prompted(skill).prompt for skill in changed] == ["Thank {name}.", "{question}", "{question}"]
 
 
 def test_prompts_of_many_versions_do_not_add_up():
