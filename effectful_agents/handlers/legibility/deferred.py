@@ -20,6 +20,7 @@ from effectful_agents.messages.text import safe_text
 from effectful_agents.operations.counting import estimate_tokens
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, DecodedToolCall, call_assistant
+from effectful_agents.operations.templates import prompted_tools
 from effectful_agents.runtime import fwd, implements
 from effectful_agents.types import Scope, Tool
 from effectful_agents.types.walk import ToolSet
@@ -75,7 +76,7 @@ class DeferredTools(PromptInjectingInterpretation):
     ) -> AssistantResult[Any]:
         if not isinstance(env, Scope):  # no call of a skill
             return fwd()
-        catalogue = self._catalogue(tools, env.skill)
+        catalogue = self._catalogue(prompted_tools(tools), env.skill)
         if catalogue is None:
             return fwd()
         env.memo[_Catalogue] = catalogue  # for the decoding of `use_tool`

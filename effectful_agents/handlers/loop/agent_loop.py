@@ -38,6 +38,7 @@ from effectful_agents.operations.loop import (
 )
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.steps import ids_of_call
+from effectful_agents.operations.templates import prompted, prompted_tools
 from effectful_agents.runtime import SignalScope, Term, check_stopped, implements
 from effectful_agents.types import Scope, Skill, Tool
 
@@ -109,6 +110,7 @@ class AgentLoop(PromptInjectingInterpretation):
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
+        skill = prompted(skill)
         scope = _open_scope(skill, args, kwargs)
         response_type = _response_type(skill, args, kwargs)
         ids = ids_of_call(skill)
@@ -171,7 +173,7 @@ class AgentLoop(PromptInjectingInterpretation):
         env: Mapping[str, Any],
         tools: Set[Tool] = frozenset(),
     ) -> AssistantResult[Any]:
-        offered = offer(tools, getattr(env, "skill", None), strict=self.strict_tools)
+        offered = offer(prompted_tools(tools), getattr(env, "skill", None), strict=self.strict_tools)
         request: Request = {"messages": list(messages)}
         if offered.definitions:
             request["tools"] = offered.definitions
