@@ -150,10 +150,14 @@ class Builder:
         return core_schema.definition_reference_schema(ref)
 
     def _reference(self, node: Any, path: str) -> Any:
-        ref = node["schema_ref"]
+        ref, passed = node["schema_ref"], set()
+        # A named alias of something that is referred to itself has no schema of its own.
+        while ref not in passed and self.given[ref]["type"] == "definition-ref":
+            passed.add(ref)
+            ref = self.given[ref]["schema_ref"]
         if ref not in self.definitions:
             self.rewrite(self.given[ref], path)
-        return node
+        return {**node, "schema_ref": ref}
 
     def _form(self, node: Any, path: str) -> Any:
         if MARK in node.get("metadata", {}):

@@ -177,3 +177,27 @@ def test_a_pattern_that_cannot_be_used_is_named(pattern, told):
 
 def test_a_collection_is_still_one():
     assert decode("[1]", collections.abc.Collection[int]) == [1]
+
+
+@dataclasses.dataclass
+class Node[T]:
+    value: T
+    children: "list[Node[T]]"
+
+
+type Named = Node[bool]
+type Renamed = Named
+
+
+class Twice(typing.NamedTuple):
+    first: Renamed
+    second: Renamed
+    third: Named
+
+
+def test_a_name_for_a_recursive_type_that_is_used_twice():
+    text = '[{"value": true, "children": []}, {"value": false, "children": [{"value": true, "children": []}]}, '
+    value = decode(text + '{"value": true, "children": []}]', Twice)
+
+    assert value == Twice(Node(True, []), Node(False, [Node(True, [])]), Node(True, []))
+    assert decode(text + '{"value": true, "children": []}]', list[Node[bool]]) == list(value)
