@@ -19,7 +19,6 @@ from effectful_agents.errors import (
 from effectful_agents.handlers.loop.offer import offer
 from effectful_agents.handlers.loop.prompts import brief_task, full_task, user_section
 from effectful_agents.handlers.loop.reply import decode_answer, decode_tool_calls, read_reply
-from effectful_agents.handlers.loop.telling import ask, tell_end
 from effectful_agents.handlers.loop.timing import tool_value
 from effectful_agents.handlers.loop.tool_calls import carry_out
 from effectful_agents.messages import Message, Request, SystemMessage, ToolMessage, UserMessage
@@ -38,6 +37,7 @@ from effectful_agents.operations.loop import (
 )
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.steps import ids_of_call
+from effectful_agents.operations.telling import ask, tell_end
 from effectful_agents.runtime import SignalScope, Term, check_stopped, implements
 from effectful_agents.types import Scope, Skill, Tool
 
