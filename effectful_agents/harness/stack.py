@@ -13,6 +13,7 @@ import tenacity
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
 from effectful_agents.handlers.legibility import (
+    DeferredTools,
     FrameworkDocumenter,
     ImplicitToolExtractor,
     LexicalToolExtractor,
@@ -42,6 +43,7 @@ class Settings:
     type_checker: Literal["mypy", "ty", "none"] | None
     tool_calling: Literal["auto", "code", "json"] | None
     tool_collection: Literal["none", "explicit", "auto"]
+    defer_tools: bool | int
     check_contracts: bool
     system_prompt: Literal["full", "brief"] | None
     turns: int
@@ -61,7 +63,10 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     brief = settings.is_brief
     # The terminal rule of the call_* operations: everything else is inside it.
     yield AgentLoop(turns=settings.turns, system_prompt="brief" if brief else "full")
-    # Next to the loop: what adds or changes tools on the way to a request comes further inside.
+    # Outside of the extractor, and of whatever else offers tools: it defers what comes from further inside.
+    if settings.defer_tools is not False:
+        yield DeferredTools(threshold=None if settings.defer_tools is True else settings.defer_tools)
+    # Next to the loop, or to that: what adds or changes tools on the way to a request comes further inside.
     if settings.tool_collection == "explicit":
         yield LexicalToolExtractor()
     elif settings.tool_collection == "auto":
@@ -171,6 +176,10 @@ def _check(settings: Settings) -> None:
             raise OptionError(f"`{name}` is {value!r}; it can be {', '.join(map(repr, choices))}.")
     if not isinstance(settings.num_retries, int) or settings.num_retries < 0:
         raise OptionError(f"`num_retries` is {settings.num_retries!r}; it is a number of attempts, 0 for none.")
+    if not isinstance(settings.defer_tools, int) or settings.defer_tools < 0:
+        raise OptionError(
+            f"`defer_tools` is {settings.defer_tools!r}; it is True, False, or a number of tokens, 0 for always."
+        )
     if settings.tool_calling in ("auto", "code") and settings.eval_provider in (None, "none"):
         raise OptionError(
             f"`tool_calling={settings.tool_calling!r}` has the model write Python, and `eval_provider` names nothing "

@@ -209,6 +209,12 @@ def test_numbers_out_of_their_range_are_told(name, value):
         harness(**{name: value})
 
 
+@pytest.mark.parametrize("value", [-1, 0.5, "auto", None])
+def test_what_deferral_cannot_be_is_told(value):
+    with pytest.raises(OptionError, match=f"`defer_tools` is {value!r}; it is True, False"):
+        harness(defer_tools=value)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("num_retries", "3"), ("num_retries", None), ("num_retries", 1.5), ("turns", "50"), ("turns", None)],

@@ -189,7 +189,7 @@ ORDERED: tuple[Ordered, ...] = (
 )
 
 WITH_SECTIONS = (
-    *(DeferredTools, FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
+    *(FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
     *(PydanticSkillArgValidator, TenacityRetryer),
 )
 
