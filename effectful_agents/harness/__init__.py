@@ -48,7 +48,7 @@ def harness(
             failed on its way. 0 leaves both out.
         langfuse: Record calls with Langfuse.
         render: Show the conversation in the terminal as it grows.
-        dump_system_prompt: A Markdown file to write the system message to.
+        dump_system_prompt: A Markdown file to write the system message to, with the tokens of its sections.
         persist_db: An SQLite database that keeps agents which have an `__agent_id__`.
         eval_provider: What runs code that the model writes.
         type_checker: What checks such code before it runs.

@@ -142,7 +142,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--turns", type=int, metavar="N", help="turns that a call may take (50)")
     add("--system-prompt", choices=["full", "brief"], help="how much the model is told (brief for local models)")
-    add("--dump-system-prompt", metavar="FILE", help="write the system message to this Markdown file")
+    add("--dump-system-prompt", metavar="FILE", help="write the system message, with its tokens, to this file")
     add("--tool-collection", choices=["none", "explicit", "auto"], help="which tools are offered (explicit)")
     add(
         "--defer-tools",

@@ -85,9 +85,9 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # whatever may change them on their way.
     if settings.render:
         yield _renderer()
-    # Sees the finished message wherever it stands.
+    # Sees the finished message, and all of its sections, wherever it stands.
     if settings.dump_system_prompt is not None:
-        yield SystemPromptDumper(settings.dump_system_prompt)
+        yield SystemPromptDumper(settings.dump_system_prompt, settings.model)
     # Outside of the retrying: a wrong argument stays wrong.
     if settings.check_contracts:
         yield PydanticSkillArgValidator()

@@ -108,7 +108,7 @@ def test_the_system_message_can_be_written_to_a_file(tmp_path):
     for path in (tmp_path / "path.md", str(tmp_path / "text.md")):
         _, (request,) = ask(3, dump_system_prompt=path)
         with open(path, encoding="utf-8") as file:
-            assert file.read() == request["messages"][0]["content"]
+            assert file.read().endswith(f"\n\n{request['messages'][0]['content']}\n")
 
 
 @pytest.mark.parametrize(("render", "terminal", "shown"), [(True, "1", True), (True, "0", False), (False, "1", False)])

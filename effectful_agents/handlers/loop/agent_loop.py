@@ -34,6 +34,7 @@ from effectful_agents.operations.loop import (
     call_tool,
     call_user,
     steer,
+    write_system,
 )
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.steps import ids_of_call
@@ -144,13 +145,13 @@ class AgentLoop(PromptInjectingInterpretation):
 
     @implements(call_system)
     def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:
-        return {"role": "system", "content": _text(self.document(harness_prompt, agent_prompt))}
-
-    def document(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> PromptSection:
-        # The sections that the system message is written from.
         if self.brief:
-            return section("", agent_prompt)
-        return section("", with_section(harness_prompt, self.prompt_section()), agent_prompt)
+            return write_system(section("", agent_prompt))
+        return write_system(section("", with_section(harness_prompt, self.prompt_section()), agent_prompt))
+
+    @implements(write_system)
+    def write_system(self, document: PromptSection) -> SystemMessage:
+        return {"role": "system", "content": _text(document)}
 
     @implements(call_user)
     def call_user(self, user_prompt: PromptSection) -> UserMessage:
