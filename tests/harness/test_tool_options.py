@@ -201,7 +201,7 @@ def test_json_leaves_out_what_has_no_schema_and_says_so(
 def test_json_only_is_what_leaves_it_out(extractor: Any, asked: Ask) -> None:
     names, _ = asked(more=extractor(json_only=True), tool_collection="none")
     assert "start" not in names
-    with pytest.raises(EncodingError, match=r"start.*machine: Machine"):
+    with pytest.raises(EncodingError, match=r"^(start|stop)\(machine: Machine\)"):
         asked(more=extractor(json_only=False), tool_collection="none")
 
 

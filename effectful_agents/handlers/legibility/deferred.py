@@ -23,7 +23,7 @@ from effectful_agents.operations.history import conversation
 from effectful_agents.operations.loop import AssistantResult, DecodedToolCall, call_assistant
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import History, Scope, Tool
-from effectful_agents.types.walk import ToolSet
+from effectful_agents.types.walk import ToolSet, in_order
 
 __all__ = ["DeferredTools", "worth_deferring"]
 
@@ -295,7 +295,7 @@ def _meant(call: DecodedToolCall[Any] | ToolCallDecodingError) -> DecodedToolCal
 def _named(tools: Iterable[Tool]) -> dict[str, Tool]:
     """The tools by name, in an order that does not depend on theirs; of those with the same name all but one number."""
     named: dict[str, Tool] = {}
-    for tool in sorted(tools, key=lambda one: (one.__name__, one.__module__ or "", one.__qualname__, one.description)):
+    for tool in in_order(tools):
         name, number = tool.__name__, 2
         while name in named:
             name, number = f"{tool.__name__}_{number}", number + 1

@@ -266,6 +266,23 @@ def test_of_tools_with_one_name_each_can_be_called():
 # Using
 
 
+def test_tools_that_are_alike_are_numbered_in_the_same_order_in_every_process():
+    def counting(number: int) -> Tool:
+        @Tool.define
+        def count() -> int:
+            """Count."""
+            return number
+
+        return count
+
+    agency, many = Agency(), [counting(number) for number in range(12)]
+    for number, tool in enumerate(many):
+        setattr(agency, f"count_{number}", tool)
+    replies = [use(f"count_{number}" if number > 1 else "count", f"u{number}") for number in (1, 2, 7, 12)]
+    messages, _ = asked(*replies, "ok", skill=agency.ask)
+    assert results(messages) == ["0", "1", "6", "11"]
+
+
 def test_a_tool_that_was_found_is_called_with_its_own_arguments():
     messages, model = asked(
         calls("search_tools", query="flight"), use("book_flight", "b", origin="OSL", destination="FCO"), "Booked."
