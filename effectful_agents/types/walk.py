@@ -159,4 +159,9 @@ def is_agent(value: Any) -> bool:
     """Whether a value is an agent."""
     # What `isinstance(value, Agent)` says, in a tenth of the time: scopes hold hundreds of other values.
     kind = type(value)
-    return not issubclass(kind, type) and getattr(kind, "__agent_id__", _MISSING) is not _MISSING
+    try:
+        if issubclass(kind, type) or getattr(kind, "__agent_id__", _MISSING) is _MISSING:
+            return False
+    except Exception:  # a metaclass may answer in any way, or not at all
+        return False
+    return any("__agent_id__" in vars(cls) for cls in kind.__mro__)

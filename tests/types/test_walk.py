@@ -235,6 +235,29 @@ def test_what_is_none(value):
     assert not isinstance(value, Agent)
 
 
+class Answering(type):
+    """A metaclass that has an answer to everything."""
+
+    def __getattr__(cls, name: str) -> Any:
+        return name
+
+
+class Failing(type):
+    """A metaclass that fails at everything."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+@pytest.mark.parametrize("meta", [Answering, Failing])
+def test_what_a_metaclass_says_makes_no_agent(meta):
+    odd = meta("Odd", (), {})
+    assert not is_agent(odd())
+    assert not is_agent(odd)
+    made = tool("made")
+    assert tools_in_scope({"odd": odd(), "made": made}) == [made]
+
+
 # Sets of tools
 
 
