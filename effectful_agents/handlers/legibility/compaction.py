@@ -192,6 +192,8 @@ class _Call:
             self._instead = None
             return messages
         shorter.extend(messages[place.length :])
+        if isinstance(messages, History):  # calls inside the last turn's tools have taken some
+            shorter.reserve(messages.reserved)
         self._instead = shorter, _Place.at_end(messages)
         return shorter
 
@@ -215,7 +217,8 @@ class _Call:
             history[:] = shorter
             return history
         instead = History(shorter)
-        instead.reserve(History(messages).call_ids())  # the history has them still
+        # The history has them still, and those of calls that will join it are reserved there.
+        instead.reserve((messages if isinstance(messages, History) else History(messages)).call_ids())
         self._instead = instead, _Place.at_end(messages)
         return instead
 
