@@ -446,7 +446,8 @@ def test_a_request_for_a_summary_is_a_step_like_any_other():
         bot.ask("a")
         bot.ask("b")
         with handler({emit: heard.append}):
-            bot.ask("c")
+            used = run(bot.ask, "c").usage
+    assert used.input == 700 * len(model.summaries)
     asked = [event for event in heard if isinstance(event, ModelStep)]
     assert [(event.step_id, event.depth, str(event.phase)) for event in (*asked[:2], *asked[-2:])] == [
         ("000001-call/000001-model", 1, "attempted"),

@@ -9,7 +9,7 @@ import pytest
 from effectful_agents import Agent, NotHandled, Skill
 from effectful_agents.errors import ContextLengthError
 from effectful_agents.handlers.legibility.summary import is_summary
-from effectful_agents.testing import batch, calls
+from effectful_agents.testing import batch, calls, says
 from tests.handlers.legibility.compacting import (  # noqa: F401 - the skills see `lookup`
     WORDS,
     Bot,
@@ -22,6 +22,7 @@ from tests.handlers.legibility.compacting import (  # noqa: F401 - the skills se
     stack,
     wants_summary,
 )
+from tests.handlers.provision.http.server import Server, whole
 from tests.messages.validity import faults
 
 
@@ -120,3 +121,25 @@ def test_a_refusal_inside_a_tool_of_the_same_agent_leaves_the_history_alone():
     assert roles(inside["messages"])[:2] == ["system", "summary"]
     for messages in (agent.__history__, *(request["messages"] for request in model.requests)):
         assert faults(messages) == []
+
+
+def test_a_service_that_refuses_a_request_is_asked_again_with_a_shorter_one():
+    message = "This model's maximum context length is 400 tokens. However, your messages resulted in 450 tokens."
+    refusal = whole({"error": {"message": message, "code": "context_length_exceeded"}}, 400)
+    server, bot = Server(), Bot()
+    server.will(says(WORDS * 10), says(WORDS * 10), refusal, says("It was about numbers."), says("Last."))
+    try:
+        with stack(server.model()):
+            answers = [bot.ask(question) for question in "abc"]
+    finally:
+        server.http.shutdown()
+        server.http.server_close()
+    assert answers[-1] == "Last."
+    _, _, refused, *summaries, asked = server.bodies
+    assert summaries
+    assert all(map(wants_summary, summaries))
+    assert roles(refused["messages"]) == ["system", *["user", "assistant"] * 2, "user"]
+    assert roles(asked["messages"])[:2] == ["system", "summary"]
+    assert asked["messages"][-1] == refused["messages"][-1]
+    assert asked["tools"] == refused["tools"]
+    assert faults(bot.__history__) == []
