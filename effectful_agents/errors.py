@@ -9,6 +9,8 @@
         EncodingError              a type or value has no form on the wire
         HistoryError               a message stands where no provider would accept it
         SeamVersionError           the two ends of a seam have no version in common
+        PromptError                a prompt cannot be read, or does not fit the skill that takes it
+          UnknownPromptError       nothing that was asked has a prompt of this name
       DecodingError                the model: its reply does not fit; carries the text to send back
         ToolCallDecodingError      a tool call names no offered tool, or its arguments do not fit
         ResultDecodingError        the answer does not fit the return type
@@ -34,12 +36,13 @@ Errors carry fields, not only text. `retryable` says whether the same request ma
 from __future__ import annotations
 
 import abc
+import difflib
 from typing import TYPE_CHECKING, Any, override
 
 from effectful_agents.tracebacks import describe_exception, summary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from effectful_agents.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 
@@ -59,6 +62,7 @@ __all__ = [
     "MissingHandlerError",
     "NetworkError",
     "OptionError",
+    "PromptError",
     "ProviderError",
     "RefusalError",
     "ReplayDivergence",
@@ -70,6 +74,7 @@ __all__ = [
     "ToolCallDecodingError",
     "ToolCallExecutionError",
     "UncertainEffect",
+    "UnknownPromptError",
     "describe_exception",
     "retryable_for_status",
 ]
@@ -161,6 +166,37 @@ class HistoryError(ConfigurationError):
 
 class SeamVersionError(ConfigurationError):
     """The two ends of a seam speak no version in common."""
+
+
+class PromptError(ConfigurationError):
+    """A prompt that is kept as data cannot be read, or does not fit the skill that takes it.
+
+    The message names the prompt, or the file and the place in it.
+    """
+
+
+class UnknownPromptError(PromptError, LookupError):
+    """Nothing that was asked has a prompt of this name.
+
+    Attributes:
+        name: The name.
+        available: The names that there are, sorted.
+        skill: The skill that asks for it; empty where none does.
+    """
+
+    def __init__(self, name: str, available: Iterable[str] = (), *, skill: str = "") -> None:
+        self.name = name
+        self.available = tuple(sorted(set(available)))
+        self.skill = skill
+        asking = f", which the skill `{skill}` asks for" if skill else ""
+        super().__init__(f"there is no prompt `{name}`{asking}. {self._advice()}")
+
+    def _advice(self) -> str:
+        if not self.available:
+            return "No prompts are installed: `with handler(PromptRegistry(FilePrompts(…))):`."
+        near = difflib.get_close_matches(self.name, self.available)
+        meant = f"Is {' or '.join(f'`{one}`' for one in near)} meant? " if near else ""
+        return f"{meant}There are: {', '.join(f'`{one}`' for one in self.available)}."
 
 
 class DecodingError[E: BaseException](AgentsError, abc.ABC):

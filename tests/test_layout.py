@@ -21,7 +21,7 @@ PACKAGE = ROOT / "effectful_agents"
 SCRIPTS = Path(sys.executable).parent
 
 LINES_OF_A_FILE = 500
-SLOW_OR_OPTIONAL = ["asyncio", "httpx", "litellm", "mypy", "rich", "tenacity", "xllamacpp"]
+SLOW_OR_OPTIONAL = ["asyncio", "httpx", "litellm", "mypy", "rich", "tenacity", "xllamacpp", "yaml"]
 PLANTED = '''"""A file with a fault for each tool.
 
 >>> 1 + 1

@@ -7,9 +7,12 @@ the schema that a model is given, the decoding of what the model sends, and the 
     registry     how values of a type are written and read: the codecs of users, by one call
     builtin      the codecs that come with the package
     forms        the form of a type: pydantic's core schema, rewritten
-    annotations, fields, scalars, choices, mappings, binary, patterns, marks
+    annotations, fields, scalars, choices, mappings, objects, binary, recognized, marks
                  parts of that
-    writing      a core schema compiled to a function that writes values
+    validation, shapes
+                 a core schema as its validator gets it: places of errors, alternatives told apart by their keys
+    writing, writers
+                 a core schema compiled to a function that writes values
     adapters     all that follows from a type, made once
     schema, strict
                  the JSON schema of an adapter, tidied for models, and in the form that strict modes ask for
@@ -20,6 +23,7 @@ the schema that a model is given, the decoding of what the model sends, and the 
     partial      an answer of which more is to come
     parameters, arguments
                  the parameters of a signature, and what a model sends for them
+    handwritten  JSON schemas that users wrote
     docstrings   descriptions of parameters and fields
     tools        a tool: its definition, its arguments, its result
     calls        tool calls as a model wrote them

@@ -21,12 +21,14 @@ from pydantic_core import CoreSchema, SchemaValidator
 from effectful_agents.encoding import builtin as _builtin  # noqa: F401 - what it registers is there before all else
 from effectful_agents.encoding.annotations import substituted
 from effectful_agents.encoding.forms import Refused, describe
-from effectful_agents.encoding.mappings import with_entries_told
 from effectful_agents.encoding.names import TypeCache, type_name, without_addresses
 from effectful_agents.encoding.registry import find
-from effectful_agents.encoding.writing import Write, as_key, compiled, number, sort, unwritable
+from effectful_agents.encoding.validation import for_validation
+from effectful_agents.encoding.writers import Write, as_key, number, sort, unwritable
+from effectful_agents.encoding.writing import compiled
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
+from effectful_agents.types.local_types import leave_names, names_beside
 
 __all__ = ["Adapter", "Encodable", "new_adapter", "no_form", "object_adapter", "type_adapter", "write_anything"]
 
@@ -76,7 +78,7 @@ class Adapter:
         if self._validator is None:
             self.check()
             # Not the validators that classes keep of themselves: those know nothing of what was rewritten.
-            self._validator = SchemaValidator(with_entries_told(self.core_schema), _use_prebuilt=False)
+            self._validator = SchemaValidator(for_validation(self.core_schema), _use_prebuilt=False)
         return self._validator
 
     @property
@@ -130,7 +132,9 @@ def object_adapter(name: str, fields: dict[str, Any], **further: Any) -> Adapter
     # Keys of a TypedDict may have any name; fields of a model may not.
     make: Any = typing_extensions.TypedDict
     replaced = {key: substituted(tp) for key, tp in fields.items()}
-    return new_adapter(make(name, replaced, **(further or {"closed": True})))
+    made = make(name, replaced, **(further or {"closed": True}))
+    leave_names(made, names_beside(tuple.__class_getitem__((*fields.values(), *further.values()))))
+    return new_adapter(made)
 
 
 def no_form(tp: Any, error: Exception) -> EncodingError:
@@ -139,6 +143,9 @@ def no_form(tp: Any, error: Exception) -> EncodingError:
     unknown = re.match(r"Unable to generate pydantic-core schema for (.*?)\. Set `arbitrary", reason, re.DOTALL)
     if unknown:
         reason = f"nothing says how a value of {_bare(unknown[1])} is written"
+    pattern = re.search(r"regex parse error:\n +(.+)\n(?:.*\n)*error: (.+)", reason)
+    if pattern:
+        reason = f"the pattern `{pattern[1]}` cannot be used: {pattern[2]}"
     first = next(iter(reason.splitlines()), "") or type(error).__name__
     return EncodingError(f"`{type_name(tp)}` has no form on the wire: {without_addresses(first)}")
 

@@ -10,10 +10,13 @@ from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import pydantic
+import typing_extensions
 from pydantic_core import core_schema
 from typing_extensions import Doc
 
-__all__ = ["OwnField", "own_fields", "substituted"]
+from effectful_agents.errors import EncodingError
+
+__all__ = ["QUALIFIERS", "NoTypeError", "OwnField", "own_fields", "refuse_no_type", "substituted"]
 
 _LISTS = (collections.abc.Collection, collections.abc.Reversible, collections.abc.Container)
 _ONCE = (collections.abc.Iterator, collections.abc.Generator)
@@ -47,6 +50,58 @@ def _makes_one(kind: type) -> bool:
     return True
 
 
+class _Variadic:
+    """A tuple, of whose parts one stands for any number of its kind."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return {**handler(source), "variadic_item_index": self.place}
+
+
+class NoTypeError(EncodingError):
+    """An annotation is, or contains, something that is no type."""
+
+
+_WORDS: dict[Any, str] = {
+    any: "`any` is a function, and no type; the type is `typing.Any`",
+    callable: "`callable` is a function, and no type; the type is `collections.abc.Callable`",
+    typing.Never: "no value has the type `Never`, so that a model could write none",
+    typing.NoReturn: "no value has the type `NoReturn`, so that a model could write none",
+    ...: "`...` is no type; it stands in `tuple[int, ...]`",
+    typing.Union: "`Union` alone says nothing; write its alternatives: `int | str`",
+    typing.Optional: "`Optional` alone says nothing; write `int | None`",
+    typing.Literal: "`Literal` alone says nothing; write its values: `Literal[1, 2]`",
+    typing.Generic: "`Generic` is no type of values; name a class that is one",
+    typing.Protocol: "`Protocol` is no type of values; name a class that is one",
+}
+QUALIFIERS = (typing.Required, typing.NotRequired, typing_extensions.ReadOnly)
+"""What is said of a field of a TypedDict around its type."""
+_VALUES = (list, tuple, dict, set, int, float, complex, bytes, types.FunctionType, types.BuiltinFunctionType,
+           types.MethodType, types.ModuleType)  # fmt: skip
+
+
+def refuse_no_type(tp: Any) -> None:
+    """Refuse what stands in the place of a type, and what pydantic would take for "anything".
+
+    Raises:
+        NoTypeError: The message says what to write.
+    """
+    words = _WORDS.get(tp) if isinstance(tp, collections.abc.Hashable) else None
+    if words is not None:
+        raise NoTypeError(words)
+    qualifier = typing.get_origin(tp) or tp
+    if qualifier in QUALIFIERS:
+        raise NoTypeError(f"`{qualifier.__name__}` is for the fields of a `TypedDict`")
+    if isinstance(tp, list | tuple):
+        kind = type(tp).__name__
+        raise NoTypeError(f"a {kind} is no type; write `{kind}[int]` for a {kind} of numbers")
+    if isinstance(tp, _VALUES):
+        name = getattr(tp, "__name__", repr(tp))
+        raise NoTypeError(f"`{name[:60]}` is a value of type `{type(tp).__name__}`, and no type")
+
+
 def _annotated(tp: Any, *metadata: Any) -> Any:
     return Annotated[tp, *metadata]
 
@@ -60,11 +115,17 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
         tp: The annotation.
         of_class: What is put in the place of classes.
 
+    Raises:
+        NoTypeError: A part of it is no type.
+
     >>> substituted(dict[str, collections.abc.Collection[int]])
     dict[str, list[int]]
     """
     origin = typing.get_origin(tp)
-    if origin is None:
+    if origin is None or origin is tp:
+        refuse_no_type(tp)
+        if tp is typing.LiteralString:
+            return str
         return list[Any] if tp in _LISTS else Annotated[list[Any], _ReadOnce()] if tp in _ONCE else of_class(tp)
     if origin in (typing.Final, typing.ClassVar):
         return substituted(typing.get_args(tp)[0], of_class)
@@ -76,8 +137,13 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
         return tp
     if isinstance(origin, typing.TypeAliasType):
         return of_class(tp)
+    if origin is tuple and any(_unpacked_tuple(one) is not None for one in typing.get_args(tp)):
+        parts, repeated = _flat(tp)
+        flat = substituted(tuple.__class_getitem__(tuple(parts)), of_class)
+        return flat if repeated is None else _annotated(flat, _Variadic(repeated))
     given = typing.get_args(tp)
-    arguments = tuple(substituted(one, of_class) for one in given)
+    # What is no type of its own: the dots of a tuple, the parameters that a generic class takes for a function's.
+    arguments = tuple(one if one is ... or isinstance(one, list) else substituted(one, of_class) for one in given)
     if origin in _LISTS:
         return list.__class_getitem__(arguments[0])
     if origin is collections.defaultdict:
@@ -89,6 +155,33 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
     if origin in (typing.Union, types.UnionType):
         return typing.Union[arguments]  # noqa: UP007
     return origin[arguments[0] if len(arguments) == 1 else arguments]
+
+
+def _flat(tp: Any) -> tuple[list[Any], int | None]:
+    """The parts of a tuple with those of the tuples that are unpacked in it, and which of them stands for many."""
+    parts: list[Any] = []
+    repeated = None
+    for one in typing.get_args(tp):
+        inner = _unpacked_tuple(one)
+        if inner is None:
+            parts.append(one)
+            continue
+        found, place = _flat(inner)
+        if found[1:] == [...]:
+            found, place = found[:1], 0
+        if place is not None:
+            repeated = len(parts) + place
+        parts += found
+    return parts, repeated
+
+
+def _unpacked_tuple(tp: Any) -> Any:
+    """The tuple in `*tuple[int, str]` and `Unpack[tuple[int, str]]`; None for what is neither."""
+    if typing.get_origin(tp) is typing.Unpack:
+        [tp] = typing.get_args(tp)
+    elif not getattr(tp, "__unpacked__", False):
+        return None
+    return tuple.__class_getitem__(typing.get_args(tp)) if typing.get_origin(tp) is tuple else None
 
 
 class OwnField(NamedTuple):

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from inspect import Parameter
 from typing import Any
 
 from pydantic_core import from_json
 
-from effectful_agents.encoding.decoding import cut_name, cut_text, path_of, refuse_double_keys
+from effectful_agents.encoding.decoding import cut_name, cut_text, refuse_double_keys
 from effectful_agents.encoding.forgiving import unpack, well_formed
+from effectful_agents.encoding.handwritten import held_to
 from effectful_agents.encoding.strict import StrictForm
-from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
 
-__all__ = ["PlainParameters", "arguments_text", "bind", "held_to", "misfit", "names_of"]
-
-_SHOWN_ERRORS, _SHOWN = 8, 300
+__all__ = ["PlainParameters", "arguments_text", "bind", "misfit", "names_of"]
 
 
 class PlainParameters:
@@ -89,32 +87,6 @@ class PlainParameters:
             for name, one in self._signature.parameters.items()
             if name not in values and one.default is Parameter.empty and one.kind not in variadic
         ]
-
-
-def held_to(schema: dict[str, Any], name: str) -> Callable[[Any], list[str]]:
-    """A function that tells what keeps a JSON value from fitting a schema, a line for each place.
-
-    Args:
-        schema: The JSON schema.
-        name: What it is called where it is none.
-
-    Raises:
-        EncodingError: It is none.
-    """
-    from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415 - slow to load, and rarely needed
-
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise EncodingError(f"{name} is no JSON schema: {error.message}") from error
-    validator = Draft202012Validator(schema)
-
-    def problems(value: Any) -> list[str]:
-        errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)[:_SHOWN_ERRORS]
-        lines = [(path_of(list(error.absolute_path)), error.message[:_SHOWN]) for error in errors]
-        return [f"{place}: {text}" if place else text for place, text in lines]
-
-    return problems
 
 
 def bind(signature: inspect.Signature, values: dict[str, Any]) -> inspect.BoundArguments:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import inspect
 import io
+import pathlib
 import re
 import textwrap
 import types
@@ -17,7 +18,7 @@ import pydantic
 
 from effectful_agents.encoding import binary
 from effectful_agents.encoding.names import type_name
-from effectful_agents.encoding.registry import Codec, register
+from effectful_agents.encoding.registry import Codec, add, register
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages import Image
 from effectful_agents.types import Tool
@@ -31,6 +32,10 @@ _Bytes = Annotated[str, pydantic.Field(description=binary.SCHEMA["description"])
 
 register(bytearray, Codec(_Bytes, binary.write, lambda text: bytearray(binary.read(text))))
 register(memoryview, Codec(_Bytes, binary.write, lambda text: memoryview(binary.read(text))))
+
+# Pydantic knows the classes of paths themselves.
+_Path = Annotated[str, pydantic.Field(json_schema_extra={"format": "path"})]
+add(pathlib.PurePath, lambda kind: Codec(_Path, str, kind))
 
 
 # --- code, and what performs it ---------------------------------------------------------------------------------------

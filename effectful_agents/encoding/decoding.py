@@ -10,7 +10,7 @@ import pydantic
 from pydantic_core import ErrorDetails, from_json
 
 from effectful_agents.encoding.adapters import type_adapter
-from effectful_agents.encoding.forgiving import has_double_keys, place, reread, unpack, well_formed
+from effectful_agents.encoding.forgiving import has_double_keys, parsed, place, reread, unpack, well_formed
 from effectful_agents.messages.text import safe_text
 
 __all__ = ["Misfit", "cut_name", "cut_text", "decode", "explain", "validate_text"]
@@ -117,7 +117,7 @@ def _reread(validate: Validate, text: str, context: Any, *, strict: bool) -> Any
         best = best if left_out else misfit
         if misfit.data is None:
             break
-        again = reread(misfit.details, from_json(text), strict=strict)
+        again = reread(misfit.details, parsed(text), strict=strict)
         if again is None:
             break
         text = json.dumps(again[0])
@@ -215,19 +215,21 @@ def _line(key: str, texts: list[str]) -> str:
 
 def _describe(detail: ErrorDetails, data: Any) -> tuple[str, str, str]:
     kind = detail["type"]
-    location = list(detail["loc"]) if data is None else place(detail["loc"], data)[0]
+    path = place(detail["loc"], data).path
+    if path and path[-1] == "[key]":  # pydantic's word for the key before it
+        path.pop()
     if kind in ("missing", "extra_forbidden", "unexpected_keyword_argument", "missing_argument"):
-        if data is not None and (not location or location[-1] != detail["loc"][-1]):
-            location.append(detail["loc"][-1])
-        return path_of(location), "is missing" if kind.startswith("missing") else "is not known", ""
+        return path_of(path), "is missing" if kind.startswith("missing") else "is not known", ""
     found = "" if kind == "json_invalid" else _found(detail["input"])
-    return path_of(location), _cut(detail["msg"], _SHOWN_MESSAGE), found
+    return path_of(path), _cut(detail["msg"], _SHOWN_MESSAGE), found
 
 
 def path_of(location: Sequence[int | str]) -> str:
     """A place in a value as one writes it: `steps[2].name`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{cut_name(part)}" for part in location)
-    return _cut(text.removeprefix("."), _SHOWN_MESSAGE)
+    text = text.removeprefix(".")
+    half = _SHOWN_MESSAGE // 2  # of a long one the end says most
+    return text if len(text) <= _SHOWN_MESSAGE else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def cut_name(name: str) -> str:

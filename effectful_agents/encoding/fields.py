@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from typing import Any, TypeAliasType
+from typing import Annotated, Any, TypeAliasType
 
 import typing_extensions
 
-from effectful_agents.encoding.annotations import substituted
+from effectful_agents.encoding.annotations import QUALIFIERS, NoTypeError, substituted
+from effectful_agents.types.local_types import names_beside
 
 __all__ = ["SUBSTITUTE", "Copies", "computed_fields", "with_substituted"]
 
@@ -20,9 +21,13 @@ SUBSTITUTE = "substitute"
 """The type of a core schema that stands for an annotation, which is to be described in its place."""
 
 
+def _type_hints(cls: Any) -> dict[str, Any]:
+    return typing.get_type_hints(cls, localns=names_beside(cls) or None, include_extras=True)
+
+
 def _hints(cls: Any) -> dict[str, Any]:
     try:
-        hints = typing.get_type_hints(cls, include_extras=True) if isinstance(cls, type) else {}
+        hints = _type_hints(cls) if isinstance(cls, type) else {}
     except (NameError, TypeError):  # names of a function that has returned; pydantic found them
         return {}
     return {name: _unqualified(hint) for name, hint in hints.items()}
@@ -35,12 +40,9 @@ def computed_fields(cls: Any) -> dict[str, Any]:
 
 
 def _unqualified(hint: Any) -> Any:
-    while typing.get_origin(hint) in _QUALIFIERS:
+    while typing.get_origin(hint) in (*QUALIFIERS, typing.ClassVar):
         [hint] = typing.get_args(hint)
     return hint
-
-
-_QUALIFIERS = (typing.Required, typing.NotRequired, typing_extensions.ReadOnly, typing.ClassVar)
 
 
 def _replace_fields(node: Any, annotations: dict[str, Any]) -> Any:
@@ -72,9 +74,22 @@ def with_substituted(node: Any, cls: Any) -> Any:
     replaced = {
         name: new
         for name, hint in _hints(cls).items()
-        if (new := substituted(hint)) is not hint and not getattr(hint, "__parameters__", ())
+        if (new := _replacement(cls, name, hint)) is not None and not getattr(hint, "__parameters__", ())
     }
     return _replace_fields(node, replaced) if replaced else node
+
+
+def _replacement(cls: Any, name: str, hint: Any) -> Any:
+    """The annotation that is described in the place of a field's; None where pydantic's reading of it stands."""
+    try:
+        new: Any = substituted(hint)
+    except NoTypeError:
+        return hint  # where it is described, it is refused with its path
+    if new is hint:
+        return None
+    # A class of pydantic keeps limits that stand in the default.
+    field = getattr(cls, "__pydantic_fields__", {}).get(name)
+    return Annotated[new, *field.metadata] if field is not None and field.metadata else new
 
 
 class Copies:
@@ -99,7 +114,7 @@ class Copies:
             return cls
         if cls not in self._made:
             self._made[cls] = cls  # while it is being made: it may contain itself
-            hints = typing.get_type_hints(cls, include_extras=True)
+            hints = _type_hints(cls)
             new = {name: self._substituted(hint) for name, hint in hints.items()}
             if any(new[name] is not hint for name, hint in hints.items()):
                 self._made[cls] = _copy(cls, new)
@@ -121,7 +136,7 @@ class Copies:
 
     def _substituted(self, hint: Any) -> Any:
         qualifier = typing.get_origin(hint)
-        if qualifier in _QUALIFIERS:
+        if qualifier in QUALIFIERS:
             [inner] = typing.get_args(hint)
             new = self._substituted(inner)
             return hint if new is inner else qualifier[new]

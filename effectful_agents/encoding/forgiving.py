@@ -8,6 +8,7 @@ what schemas and `encode` themselves ask for where JSON, or a provider, has no o
 
 from __future__ import annotations
 
+import decimal
 import json
 import math
 import re
@@ -16,10 +17,29 @@ from typing import Any, NamedTuple
 
 from pydantic_core import ErrorDetails, from_json
 
-__all__ = ["ENTRY", "FENCE", "FORMS", "LOOSE", "Loose", "has_double_keys", "place", "reread", "unpack", "well_formed"]
+__all__ = [
+    "ARM",
+    "ENTRY",
+    "FENCE",
+    "FORMS",
+    "LOOSE",
+    "TAG",
+    "Loose",
+    "Place",
+    "has_double_keys",
+    "parsed",
+    "place",
+    "reread",
+    "unpack",
+    "well_formed",
+]
 
 ENTRY = "\0entry"
 """Stands in the location of an error behind the key of a mapping, which a property of an object does not have."""
+ARM = "\0arm"
+"""Begins the label of an alternative of a union in the location of an error."""
+TAG = "\0tag"
+"""Stands in the location of an error behind the value of a discriminator."""
 
 # --- packaging: around the whole value --------------------------------------------------------------------------------
 
@@ -120,8 +140,8 @@ class Loose(NamedTuple):
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _EXACT = 2**53
-_SAFE_DIGITS = 15
-"""Decimal digits that a binary number keeps."""
+_LONGEST_EXPONENT = 400
+"""Of a number whose digits are written out."""
 _LONGEST_INTEGER = 4300
 """Digits of the longest integer that Python reads from text."""
 
@@ -133,11 +153,40 @@ _OBJECTS = frozenset(
 )
 
 
+class WrittenFloat(float):
+    """A number with a fraction or an exponent, which still knows its digits."""
+
+    __slots__ = ("text",)
+
+    text: str
+
+    @classmethod
+    def of(cls, text: str) -> WrittenFloat:
+        """The number that a text stands for."""
+        number = cls(text)
+        number.text = text
+        return number
+
+
+def parsed(text: str) -> Any:
+    """JSON text as data, whose numbers can be read once more. It is text that a parser has read before."""
+    return json.loads(text, parse_float=WrittenFloat.of)
+
+
+def _exact_text(value: Any) -> str:
+    """The digits of a number."""
+    if not isinstance(value, float):
+        return str(value)
+    number = decimal.Decimal(value.text if isinstance(value, WrittenFloat) else repr(value))
+    return format(number, "f") if number.is_finite() and abs(number.adjusted()) < _LONGEST_EXPONENT else str(number)
+
+
 def _integer(value: Any) -> Any:
     if isinstance(value, str) and len(value) < _LONGEST_INTEGER and _INTEGER.fullmatch(value):
         return int(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
-        return int(value)
+        whole, _, fraction = _exact_text(value).partition(".")
+        return _NOTHING if fraction.strip("0") else int(whole)
     return _NOTHING
 
 
@@ -149,12 +198,11 @@ def _number(value: Any) -> Any:
 
 
 def _exact(value: Any) -> Any:
-    digits = repr(value).partition("e")[0].replace(".", "").strip("-0") if type(value) is float else ""
-    return str(value) if type(value) in (int, float) and len(digits) <= _SAFE_DIGITS else _NOTHING
+    return _exact_text(value) if type(value) in (int, float, WrittenFloat) else _NOTHING
 
 
 def _complex(value: Any) -> Any:
-    return str(value) if type(value) in (int, float) else _NOTHING
+    return str(value) if type(value) in (int, float, WrittenFloat) else _NOTHING
 
 
 def _boolean(value: Any) -> Any:
@@ -196,6 +244,8 @@ def _pairs(value: Any) -> Any:
         isinstance(one, dict) and one.keys() == {"key", "value"} for one in value
     ):
         return _NOTHING
+    if any(isinstance(one["key"], list | dict | None) for one in value):
+        return _NOTHING
     result = {one["key"] if isinstance(one["key"], str) else json.dumps(one["key"]): one["value"] for one in value}
     return result if len(result) == len(value) else _NOTHING
 
@@ -203,7 +253,7 @@ def _pairs(value: Any) -> Any:
 LOOSE = (
     Loose("a whole number as text, or with a fraction of zero", frozenset({"int_type"}), _integer),
     Loose("a number as text", frozenset({"float_type"}), _number),
-    Loose("a number for a decimal or a fraction, of at most 15 digits", frozenset({"decimal_type"}), _exact),
+    Loose("a number for a decimal or a fraction", frozenset({"decimal_type"}), _exact),
     Loose("a number for a complex one", frozenset({"complex_type", "complex_str_parsing"}), _complex),
     Loose("true or false as text, in any case", frozenset({"bool_type"}), _boolean),
     Loose("null as text", frozenset(), _null),
@@ -219,34 +269,45 @@ FORMS = (
 )
 
 
-def place(location: Sequence[int | str], data: Any) -> tuple[list[int | str], Any]:
+class Place(NamedTuple):
+    """Where an error is.
+
+    Attributes:
+        path: The keys and indices on the way.
+        value: What stands there, or in the last place on the way that is there.
+        is_there: Whether the whole way leads through the data.
+        is_entry: Whether the place is an entry of a mapping: there is no default that null could stand for.
+    """
+
+    path: list[int | str]
+    value: Any
+    is_there: bool
+    is_entry: bool
+
+
+def place(location: Sequence[int | str], data: Any) -> Place:
     """Where in the data an error is, and what stands there.
 
-    A location also has the labels of alternatives of a union, which are nowhere in the data.
+    A location also has the labels of alternatives of a union, which are nowhere in the data. A key can be one that the
+    data lacks, or that a validator made of another.
     """
     path: list[int | str] = []
-    for part in location:
-        if _is_there(part, data):
+    there, entry = True, False
+    for number, part in enumerate(location):
+        if isinstance(part, str) and part.startswith("\0"):
+            entry = entry or part == ENTRY
+        elif location[number + 1 : number + 2] != (TAG,):
+            there = there and _is_there(part, data)
+            data = data[part] if there else data
             path.append(part)
-            data = data[part]
-    return path, data
+            entry = False
+    return Place(path, data, there, entry)
 
 
 def _is_there(part: int | str, data: Any) -> bool:
     if isinstance(data, dict):
         return part in data
     return isinstance(data, list) and isinstance(part, int) and part < len(data)
-
-
-def _is_entry(location: Sequence[int | str], data: Any) -> bool:
-    """Whether an error is about an entry of a mapping: there is no default that null could stand for."""
-    entry = False
-    for part in location:
-        if _is_there(part, data):
-            data, entry = data[part], False
-        elif part == ENTRY:
-            entry = True
-    return entry
 
 
 def reread(details: list[ErrorDetails], data: Any, *, strict: bool) -> Any:
@@ -262,13 +323,13 @@ def reread(details: list[ErrorDetails], data: Any, *, strict: bool) -> Any:
     """
     found: dict[tuple[int | str, ...], list[Any]] = {}
     for detail in details:
-        path, value = place(detail["loc"], data)
-        if "[key]" in detail["loc"]:
+        path, value, is_there, is_entry = place(detail["loc"], data)
+        if not is_there:
             continue
         for loose in FORMS if strict else (*LOOSE, *FORMS):
             if not loose.errors or detail["type"] in loose.errors:
                 other = loose.read(value)
-                if other is not _NOTHING and not (other is _LEFT_OUT and _is_entry(detail["loc"], data)):
+                if other is not _NOTHING and not (other is _LEFT_OUT and is_entry):
                     found.setdefault(tuple(path), []).append(other)
                     break
     changed = False

@@ -12,23 +12,32 @@ import collections
 import collections.abc
 import contextlib
 import functools
-import re
-import zoneinfo
+import typing
 from collections.abc import Callable, Generator
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pydantic
 from pydantic_core import CoreSchema, core_schema
 
-from effectful_agents.encoding.annotations import OwnField, own_fields, substituted
-from effectful_agents.encoding.fields import SUBSTITUTE, Copies, computed_fields, with_substituted
-from effectful_agents.encoding.mappings import NO_SCHEMAS, made_of_mapping, mapping
-from effectful_agents.encoding.marks import CODEC, MARK, Writer
+from effectful_agents.encoding import objects
+from effectful_agents.encoding.annotations import (
+    QUALIFIERS,
+    NoTypeError,
+    OwnField,
+    own_fields,
+    refuse_no_type,
+    substituted,
+)
+from effectful_agents.encoding.fields import SUBSTITUTE, Copies, with_substituted
+from effectful_agents.encoding.mappings import made_of_mapping, mapping
+from effectful_agents.encoding.marks import CODEC, MARK, NO_SCHEMAS, Writer
 from effectful_agents.encoding.names import full_name
-from effectful_agents.encoding.patterns import BYTES_PATTERN, PATTERN
+from effectful_agents.encoding.recognized import VALIDATORS
 from effectful_agents.encoding.registry import Codec, find
 from effectful_agents.encoding.scalars import REWRITTEN
+from effectful_agents.encoding.shapes import read_as
 from effectful_agents.errors import EncodingError
+from effectful_agents.types.local_types import names_beside
 
 __all__ = ["Builder", "Form", "Refused", "describe"]
 
@@ -80,7 +89,7 @@ _ITEMS = {"items_schema": "[]", "values_schema": "{}", "keys_schema": "{key}", "
 def _core_schema(tp: Any) -> Any:
     adapter = pydantic.TypeAdapter(tp, config=_CONFIG)
     if not adapter.pydantic_complete:
-        adapter.rebuild(raise_errors=True)
+        adapter.rebuild(raise_errors=True, _types_namespace=names_beside(tp) or None)
     return adapter.core_schema
 
 
@@ -102,6 +111,15 @@ class Builder:
 
     def annotation(self, tp: Any, path: str) -> Any:
         """The core schema of an annotation, which stands at a path."""
+        try:
+            if typing.get_origin(tp) in QUALIFIERS:
+                refuse_no_type(tp)
+            return self._annotation(tp, path)
+        except NoTypeError as error:
+            self._refuse(path, str(error))
+            return core_schema.any_schema()
+
+    def _annotation(self, tp: Any, path: str) -> Any:
         # Inside a list: a configuration beside a class that may have its own is refused.
         try:
             given = _core_schema(list.__class_getitem__(substituted(tp)))
@@ -297,7 +315,7 @@ class Builder:
     def _of_function_plain(self, node: Any, path: str) -> Any:
         function = node["function"]["function"]
         ours = getattr(function, "__module__", "").startswith("pydantic.")
-        cls, codec = _VALIDATORS.get(function.__name__ if ours else "", (None, None))
+        cls, codec = VALIDATORS.get(function.__name__ if ours else "", (None, None))
         return self.parts(node, path) if codec is None else self._codec(codec, cls, node, path)
 
     def _of_json_or_python(self, node: Any, path: str) -> Any:
@@ -326,49 +344,24 @@ class Builder:
 
     # --- objects ---
 
+    def _of_model_field(self, node: Any, path: str) -> Any:
+        if read_as("", node) is None:
+            self._refuse(path, "an `AliasPath` alone is no key that a model could write; add one with `AliasChoices`")
+        return self.parts(node, path)
+
+    _of_dataclass_field = _of_typed_dict_field = _of_model_field
+
     def _of_typed_dict(self, node: Any, path: str) -> Any:
-        return self._closed(self.parts(with_substituted(node, node.get("cls")), path), node.get("cls"))
+        return objects.typed_dict(self, node, path)
 
     def _of_dataclass(self, node: Any, path: str) -> Any:
-        node = self.parts(with_substituted(node, node["cls"]), path)
-        inner = node["schema"]
-        while inner["type"] != "dataclass-args" and "schema" in inner:
-            inner = inner["schema"]
-        if inner["type"] == "dataclass-args":
-            # Fields without a default that a constructor computes are missing there.
-            known = {field["name"] for field in inner["fields"]}
-            with self.quietly():
-                inner["computed_fields"] = [
-                    *inner.get("computed_fields", ()),
-                    *(
-                        core_schema.computed_field(name, self.annotation(tp, f"{path}.{name}"))
-                        for name, tp in computed_fields(node["cls"]).items()
-                        if name not in known
-                    ),
-                ]
-            if not inner["computed_fields"] and all(field.get("init", True) for field in inner["fields"]):
-                return self._closed(node, node["cls"])
-        return node  # fields that a constructor computes are shown, and ignored where they come back
+        return objects.dataclass(self, node, path)
 
     def _of_model(self, node: Any, path: str) -> Any:
-        node = self.parts(node, path)
-        inner = node["schema"]
-        while inner["type"] != "model-fields" and "schema" in inner:
-            inner = inner["schema"]
-        return node if inner.get("computed_fields") or node.get("root_model") else self._closed(node, node["cls"])
+        return objects.model(self, node, path)
 
     def _of_named_tuple(self, node: Any, path: str) -> Any:
         return self.parts(with_substituted(node, node["cls"]), path)
-
-    def _closed(self, node: Any, cls: Any) -> Any:
-        """The node, refusing what it does not know, as its schema says, unless its class decides about that itself."""
-        config = node.get("config", {})
-        own = getattr(cls, "__pydantic_config__", None) or getattr(cls, "model_config", {})
-        if "extra" in own or "extra_fields_behavior" in config or node.get("extras_schema"):
-            return node
-        if node["type"] == "typed-dict":
-            return {**node, "extra_behavior": "forbid"}
-        return {**node, "config": {**config, "extra_fields_behavior": "forbid"}}
 
 
 _NO_CLASSES = "`type` has no encoding: a class is no value that a model could write"
@@ -384,25 +377,6 @@ def _with_words(node: Any, form: Any) -> Any:
     if words:
         said.append(lambda core, handler: {**handler(core), **words})
     return {**form, "metadata": {**own, "pydantic_js_functions": said}}
-
-
-def _zone(key: str) -> zoneinfo.ZoneInfo:
-    try:
-        return zoneinfo.ZoneInfo(key)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError("it is no time zone, such as `Europe/Oslo`") from error
-
-
-# Pydantic's core schema tells these types by its own validator only, and writes them without a look at their kind.
-_VALIDATORS: dict[str, tuple[type, Codec]] = {
-    "pattern_either_validator": (re.Pattern, PATTERN),
-    "pattern_str_validator": (re.Pattern, PATTERN),
-    "pattern_bytes_validator": (re.Pattern, BYTES_PATTERN),
-    "validate_str_is_valid_iana_tz": (
-        zoneinfo.ZoneInfo,
-        Codec(Annotated[str, pydantic.Field(description="a time zone, as Europe/Oslo")], str, _zone),
-    ),
-}
 
 
 def _unreadable(value: Any, _: Any) -> Any:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import core_schema
 
 from effectful_agents.encoding.choices import choice, written_members
-from effectful_agents.encoding.forgiving import ENTRY
 from effectful_agents.encoding.marks import CODEC, MARK, Writer
 from effectful_agents.encoding.registry import find
 from effectful_agents.encoding.scalars import written_literal
@@ -17,11 +16,7 @@ from effectful_agents.encoding.scalars import written_literal
 if TYPE_CHECKING:
     from effectful_agents.encoding.forms import Builder
 
-__all__ = ["NO_SCHEMAS", "made_of_mapping", "mapping", "with_entries_told"]
-
-NO_SCHEMAS = frozenset({"type", "metadata", "serialization", "config", "default", "default_factory", "cls", "function",
-                        "ref", "expected", "members", "discriminator", "name"})  # fmt: skip
-"""What in a core schema holds none."""
+__all__ = ["made_of_mapping", "mapping"]
 
 
 def mapping(builder: Builder, node: Any, path: str) -> Any:
@@ -31,7 +26,7 @@ def mapping(builder: Builder, node: Any, path: str) -> Any:
     way = _as_keys(builder, keys)
     if way == "text":
         key = builder.rewrite(keys, path + "{key}")
-        if key["type"] in ("int", "float", "bool"):  # behind a function of the user's the text is no longer JSON's
+        if key["type"] in ("int", "float"):  # behind a function of the user's the text is no longer JSON's
             key = {**key, "strict": False}
         plain = {**node, "keys_schema": key, "values_schema": values}
         return plain if _stay_apart(keys) else _of_different_keys(plain)
@@ -72,6 +67,8 @@ def _as_keys(builder: Builder, node: Any) -> Any:
     kind = node["type"]
     if kind in _TEXT_KEYS:
         return "text"
+    if kind == "bool":
+        return [(True, True), (False, False)]
     if kind == "enum" and find(node["cls"]) is None:
         pairs = written_members(node["cls"])
         return None if issubclass(node["cls"], enum.Flag) else _plain_keys(pairs)
@@ -91,7 +88,7 @@ def _as_keys(builder: Builder, node: Any) -> Any:
 
 
 _TEXT_KEYS = frozenset(
-    {"any", "str", "int", "float", "bool", "date", "datetime", "time", "timedelta", "uuid", "url", "multi-host-url"}
+    {"any", "str", "int", "float", "date", "datetime", "time", "timedelta", "uuid", "url", "multi-host-url"}
     | {"decimal", "bytes", "fraction", "complex", "function-plain"}
 )
 
@@ -131,22 +128,6 @@ def _of_different_keys(node: Any) -> Any:
 
 def _together(entries: dict[_Key, Any]) -> dict[Any, Any]:
     return _made_of([(key.value, value) for key, value in entries.items()])
-
-
-def with_entries_told(node: Any) -> Any:
-    """A core schema whose validator says in the location of an error, behind a key, that it is one of a mapping."""
-    if isinstance(node, list | tuple):
-        return type(node)([with_entries_told(part) for part in node])
-    if not isinstance(node, dict):
-        return node
-    if not isinstance(node.get("type"), str):  # schemas by name
-        return {name: with_entries_told(part) for name, part in node.items()}
-    told = {key: part if key in NO_SCHEMAS else with_entries_told(part) for key, part in node.items()}
-    for key in ("values_schema", "extras_schema"):
-        if told.get(key) and told[key]["type"] != "any":
-            # The labels of alternatives stand in locations; this is the label of the only one.
-            told[key] = core_schema.union_schema([(told[key], ENTRY)], auto_collapse=False, mode="left_to_right")
-    return told
 
 
 def _from_pairs(pairs: list[dict[str, Any]]) -> dict[Any, Any]:

@@ -1,17 +1,21 @@
-"""What this package writes into the metadata of core schemas, for itself to read."""
+"""Core schemas as dictionaries: what this package writes into their metadata, and which keys hold no schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["CODEC", "MARK", "Writer", "shown"]
+__all__ = ["CODEC", "MARK", "NO_SCHEMAS", "Writer", "shown"]
 
 CODEC = "effectful_agents.codec"
 """The key under which a codec stands that is not the one of the class."""
 
 MARK = "effectful_agents"
 """The key in the metadata of a core schema under which a `Writer` stands."""
+
+NO_SCHEMAS = frozenset({"type", "metadata", "serialization", "config", "default", "default_factory", "cls", "function",
+                        "ref", "expected", "members", "discriminator", "name"})  # fmt: skip
+"""What in a core schema holds none."""
 
 
 class Writer(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import types
 import typing
 from collections.abc import Callable
@@ -19,14 +20,14 @@ class TypeCache[V]:
     Python's own equality of types is too coarse for a key: `int | str == str | int`, though their schemas differ. So
     a type is looked up by its identity, then by its structure in the order in which it is written. Both tables are
     bounded: what is derived from a class holds the class, so a weak table would never let go of a class made in a
-    function. They are emptied when a codec is registered.
+    function. They are emptied when a codec is registered, and what was begun before that is not kept.
 
     Args:
         build: Makes the value; an exception is not remembered.
         size: How many types are kept; beyond it the oldest is forgotten, and made again when it is needed.
     """
 
-    __slots__ = ("_build", "_by_identity", "_by_structure", "_size")
+    __slots__ = ("_build", "_by_identity", "_by_structure", "_generation", "_lock", "_size")
 
     def __init__(self, build: Callable[[Any], V], size: int = 1024) -> None:
         self._build = build
@@ -34,27 +35,33 @@ class TypeCache[V]:
         # The entries hold the type itself: while one is there, no other object can have the identities in its key.
         self._by_identity: dict[int, tuple[Any, V]] = {}
         self._by_structure: dict[Any, tuple[Any, V]] = {}
+        self._generation = 0
+        self._lock = threading.Lock()
         on_change(self._forget)
 
     def __call__(self, tp: Any) -> V:
         entry = self._by_identity.get(id(tp))
         if entry is not None and entry[0] is tp:
             return entry[1]
+        begun = self._generation
         key = _structure(tp)
-        found = self._by_structure.get(key)
-        if found is None:
-            found = self._keep(self._by_structure, key, (tp, self._build(tp)))
-        return self._keep(self._by_identity, id(tp), (tp, found[1]))[1]
+        found = self._by_structure.get(key) or (tp, self._build(tp))
+        with self._lock:
+            if begun == self._generation:
+                self._keep(self._by_structure, key, found)
+                self._keep(self._by_identity, id(tp), (tp, found[1]))
+        return found[1]
 
-    def _keep(self, table: dict[Any, tuple[Any, V]], key: Any, entry: tuple[Any, V]) -> tuple[Any, V]:
-        while len(table) >= self._size:
-            table.pop(next(iter(table), None), None)
+    def _keep(self, table: dict[Any, tuple[Any, V]], key: Any, entry: tuple[Any, V]) -> None:
+        while len(table) >= self._size and key not in table:
+            del table[next(iter(table))]
         table[key] = entry
-        return entry
 
     def _forget(self) -> None:
-        self._by_identity.clear()
-        self._by_structure.clear()
+        with self._lock:
+            self._generation += 1
+            self._by_identity.clear()
+            self._by_structure.clear()
 
 
 def _structure(tp: Any) -> Any:
@@ -116,7 +123,7 @@ def type_name(tp: Any) -> str:
         return " | ".join(map(type_name, arguments))
     if origin is Literal:
         return f"Literal[{', '.join(map(_literal_name, arguments))}]"
-    if origin is not None:
+    if origin is not None and origin is not tp:  # `Generic` is its own
         return f"{type_name(origin)}[{', '.join(map(type_name, arguments))}]" if arguments else type_name(origin)
     if isinstance(tp, list):
         return f"[{', '.join(map(type_name, tp))}]"

@@ -7,12 +7,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic_core import from_json
 
-from effectful_agents.encoding.arguments import held_to
 from effectful_agents.encoding.decoding import decode, refuse_double_keys
 from effectful_agents.encoding.forgiving import unpack, well_formed
+from effectful_agents.encoding.handwritten import held_to
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.schema import json_schema
-from effectful_agents.encoding.strict import refuse_dangling
 from effectful_agents.messages.text import safe_text
 
 __all__ = ["Schema", "schema_for"]
@@ -77,7 +76,6 @@ class _OfSchema:
         self.name = str(schema.get("title", "object"))
         self.json_schema = dict(schema)
         self._problems = held_to(self.json_schema, "the schema")
-        refuse_dangling(self.json_schema, "the schema")
 
     def validate(self, text: str) -> Any:
         text = well_formed(safe_text(text))

@@ -20,6 +20,7 @@ from effectful_agents.encoding.schema import adapter_schema, json_schema
 from effectful_agents.encoding.strict import StrictForm, admits_null, strict_form
 from effectful_agents.encoding.values import encode
 from effectful_agents.errors import EncodingError
+from effectful_agents.types.local_types import keep_names
 
 __all__ = ["Parameters", "json_schema_for"]
 
@@ -45,6 +46,8 @@ def json_schema_for(fn: Callable[..., Any], *, localns: Mapping[str, Any] | None
         hints = {} if hasattr(fn, "__signature__") else typing.get_type_hints(fn, localns=names, include_extras=True)
     except (NameError, TypeError, ValueError) as error:
         raise EncodingError(f"the parameters of `{name}` cannot be described: {error}") from error
+    if names is not None:
+        keep_names(names, getattr(fn, "__globals__", {}))
     parameters = [one.replace(annotation=hints.get(key, one.annotation)) for key, one in signature.parameters.items()]
     return Parameters(signature.replace(parameters=parameters), name, inspect.getdoc(fn) or "").schema
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from effectful_agents.errors import EncodingError, OptionError
 
-__all__ = ["Codec", "Kinds", "find", "on_change", "register"]
+__all__ = ["Codec", "Kinds", "add", "find", "on_change", "register"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ def register(kinds: Kinds, codec: Codec | Callable[[type], Codec]) -> None:
 
     Raises:
         OptionError: The first is none of the three (`list[int]`, a union, a `NewType`), or a class whose form is fixed
-            (`int`, `list`, `datetime.date`; subclasses may be registered); or the second is neither.
+            (`int`, `list`, `datetime.date`, whose subclasses may be registered; `pydantic.SecretStr` and other classes
+            that tell pydantic how they are written); or the second is neither.
 
     >>> class Money:
     ...     def __init__(self, cents: int) -> None:
@@ -94,6 +95,11 @@ def register(kinds: Kinds, codec: Codec | Callable[[type], Codec]) -> None:
     ([250], 250, {'type': 'integer'})
     """
     _check(kinds, codec)
+    add(kinds, codec)
+
+
+def add(kinds: Kinds, codec: Codec | Callable[[type], Codec]) -> None:
+    """As `register`; of a class whose form is fixed, it counts for its subclasses."""
     if isinstance(kinds, type):
         _by_class[kinds] = codec
     elif isinstance(kinds, str):
@@ -105,8 +111,11 @@ def register(kinds: Kinds, codec: Codec | Callable[[type], Codec]) -> None:
 
 
 def _check(kinds: Any, codec: Any) -> None:
+    own = False
     if isinstance(kinds, type):
-        fixed = kinds in _FIXED
+        # A class that tells pydantic its core schema is not seen in it; a model and a dataclass are.
+        own = hasattr(kinds, "__get_pydantic_core_schema__") and not hasattr(kinds, "__pydantic_fields__")
+        fixed = own or kinds in _FIXED
     elif isinstance(kinds, str):
         if not all(map(str.isidentifier, kinds.replace("<locals>", "locals").split("."))) or "." not in kinds:
             raise OptionError(f"`{kinds}` is no full name of a class; write it with its module: `numpy.ndarray`")
@@ -120,7 +129,10 @@ def _check(kinds: Any, codec: Any) -> None:
         )
     if fixed:
         name = kinds if isinstance(kinds, str) else kinds.__qualname__
-        raise OptionError(f"the form of `{name}` is fixed; register a subclass of it")
+        raise OptionError(
+            f"the form of `{name}` is fixed; "
+            + ("it says itself how it is written" if own else "register a subclass of it")
+        )
     if not isinstance(codec, Codec) and (isinstance(codec, type) or not callable(codec)):
         raise OptionError(f"`register` takes a `Codec`, or a function that makes one of a class, and not `{codec!r}`")
 

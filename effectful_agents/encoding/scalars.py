@@ -16,13 +16,15 @@ from effectful_agents.encoding.marks import MARK, Writer, shown
 __all__ = ["REWRITTEN", "written_literal"]
 
 _DIGITS = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*")
-_DECIMAL = r"^-?[0-9]+(\.[0-9]+)?(E[+-]?[0-9]+)?$"
+_FINITE = r"-?[0-9]+(\.[0-9]+)?(E[+-]?[0-9]+)?"
+_DECIMAL = f"^{_FINITE}$"
+_ANY_DECIMAL = f"^({_FINITE}|-?Infinity|NaN)$"
 _TEXT_WANTED = PydanticCustomError("decimal_type", "Input should be a number as text")
 
 
 def _as_text(value: Any) -> Any:
-    """Refuse JSON numbers, in which digits may have been lost."""
-    if isinstance(value, int | float):
+    """Refuse JSON numbers, in which digits may have been lost, and the NaN that raises where it is compared."""
+    if isinstance(value, int | float) or (isinstance(value, str) and "snan" in value.lower()):
         raise _TEXT_WANTED
     return value
 
@@ -49,6 +51,10 @@ def _limits(node: Any) -> str:
     return ", ".join(text.format(node[key]) for key, text in _LIMITS.items() if node.get(key) is not None)
 
 
+def _with(node: Any, **options: Any) -> Any:
+    return {**node, **options}
+
+
 def _scalar(node: Any) -> Any:
     return {"strict": True, **node}
 
@@ -64,9 +70,12 @@ def _bytes(node: Any) -> Any:
 
 
 def _decimal(node: Any) -> Any:
-    schema = {"type": "string", "pattern": _DECIMAL}
+    schema: Any = {"type": "string", "pattern": _DECIMAL}
     if limits := _limits(node):
         schema["description"] = f"a decimal number, {limits}"
+    elif node.get("allow_inf_nan", True):  # as a float
+        schema["pattern"] = _ANY_DECIMAL
+        node = _with(node, allow_inf_nan=True)
     read = core_schema.no_info_before_validator_function(_as_text, {**node, "strict": False}, metadata=shown(schema))
     return core_schema.json_or_python_schema(read, node)
 

@@ -22,7 +22,7 @@ from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter, w
 from effectful_agents.encoding.docstrings import described
 from effectful_agents.encoding.names import TypeCache
 from effectful_agents.encoding.strict import PREFIX
-from effectful_agents.encoding.writing import sort
+from effectful_agents.encoding.writers import sort
 from effectful_agents.errors import EncodingError
 
 __all__ = ["adapter_schema", "json_schema"]
@@ -114,6 +114,15 @@ class _Generator(GenerateJsonSchema):
         if empty is None:
             return super().default_schema(schema)
         return {**self.generate_inner(schema["schema"]), "default": empty}
+
+    @override
+    def tuple_schema(self, schema: Any) -> Any:
+        written = super().tuple_schema(schema)
+        parts, place = schema["items_schema"], schema.get("variadic_item_index")
+        if place is not None and place + 1 < len(parts):  # JSON schema has no words for the parts behind it
+            written["items"] = {"anyOf": [self.generate_inner(part) for part in parts[place:]]}
+            written["minItems"] = len(parts) - 1
+        return written
 
     @override
     def named_tuple_schema(self, schema: Any) -> Any:

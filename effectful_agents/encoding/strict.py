@@ -12,7 +12,6 @@ import json
 import re
 from typing import Any, NamedTuple, cast
 
-from effectful_agents.errors import EncodingError
 from effectful_agents.messages import ResponseFormat
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "StrictForm",
     "admits_null",
     "is_strict",
-    "refuse_dangling",
     "strict_form",
     "strict_response_format",
 ]
@@ -305,52 +303,3 @@ def is_strict(schema: dict[str, Any]) -> bool:
     parts += schema.get("anyOf", [])
     parts += [schema["items"]] if "items" in schema else []
     return all(map(is_strict, parts))
-
-
-# --- schemas that users wrote -----------------------------------------------------------------------------------------
-
-# What stands in these is about the value itself and not about a part of it.
-_ABOUT_THE_SAME = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
-
-
-def refuse_dangling(schema: dict[str, Any], name: str) -> None:
-    """Refuse references that lead nowhere, out of the schema, or in a circle.
-
-    Args:
-        schema: A JSON schema, known to be one.
-        name: What it is called in errors.
-
-    Raises:
-        EncodingError: The message has the reference.
-    """
-    from jsonschema_specifications import REGISTRY  # noqa: PLC0415 - slow to load, and rarely needed
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415
-    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
-
-    def visit(resource: Any, resolver: Any) -> None:
-        follow(resource.contents, resolver, ())
-        for inner in resource.subresources():
-            visit(inner, resolver.in_subresource(inner))
-
-    def follow(node: Any, resolver: Any, around: tuple[int, ...]) -> None:
-        if not isinstance(node, dict):
-            return
-        if id(node) in around:
-            raise EncodingError(f"{name} has references in a circle: {node.get('$ref', 'a part of it')}")
-        here = (*around, id(node))
-        if "$ref" in node:
-            try:
-                found = resolver.lookup(node["$ref"])
-            except Unresolvable as error:
-                raise EncodingError(
-                    f"{name} has a reference that leads nowhere: {node['$ref']}; put what it names into `$defs`"
-                ) from error
-            follow(found.contents, found.resolver, here)
-        for key in _ABOUT_THE_SAME:
-            parts = node.get(key, ())
-            for part in parts if isinstance(parts, list | tuple) else [parts]:
-                follow(part, resolver, here)
-
-    resource = DRAFT202012.create_resource(schema)
-    registry = REGISTRY.with_resource("", resource)
-    visit(resource, registry.resolver_with_root(resource))

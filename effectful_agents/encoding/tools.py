@@ -9,7 +9,6 @@ from typing import Any
 from effectful_agents.encoding.arguments import PlainParameters
 from effectful_agents.encoding.blocks import as_parts, holds_media, to_content_blocks
 from effectful_agents.encoding.parameters import Parameters
-from effectful_agents.encoding.strict import refuse_dangling
 from effectful_agents.encoding.values import encode, text_of, written_down
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages import ContentPart, ToolDefinition
@@ -68,8 +67,6 @@ class ToolCodec:
             if tool.parameters is None
             else PlainParameters(tool.parameters, signature, self._name, tool.description)
         )
-        if tool.parameters is not None:
-            refuse_dangling(self._parameters.schema, f"the `parameters` of the tool `{self._name}`")
         self._description = safe_text(self._parameters.text)
 
     def definition(self, name: str | None = None, *, strict: bool = False) -> ToolDefinition:

@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Set
 from typing import Any
 
 from effectful_agents.encoding.adapters import type_adapter, write_anything
-from effectful_agents.encoding.writing import TOO_MANY_DIGITS, unwritable
+from effectful_agents.encoding.writers import TOO_MANY_DIGITS, unwritable
 from effectful_agents.errors import AgentsError, EncodingError
 from effectful_agents.messages.text import safe_text
 

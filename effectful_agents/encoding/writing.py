@@ -7,25 +7,30 @@ function; what users wrote themselves (serializers of fields and models) is run 
 
 from __future__ import annotations
 
-import io
 import json
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from pydantic_core import SchemaSerializer, core_schema
 
 from effectful_agents.encoding.marks import MARK, Writer
 from effectful_agents.encoding.names import type_name
+from effectful_agents.encoding.shapes import few_texts, read_as
+from effectful_agents.encoding.writers import (
+    SCALARS,
+    Write,
+    in_minutes,
+    mapping,
+    one_of,
+    other_kind,
+    parts,
+    sort,
+    unwritable,
+)
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
 
-__all__ = ["TOO_MANY_DIGITS", "Write", "as_key", "compiled", "number", "sort", "unwritable"]
-
-TOO_MANY_DIGITS = "it is, or holds, a whole number with more digits than can be written"
-
-type Write = Callable[[Any], Any]
-"""Makes JSON of a value; raises `EncodingError` where the value is not of the type."""
+__all__ = ["compiled"]
 
 
 def compiled(schema: Any, anything: Write) -> Write:
@@ -37,76 +42,6 @@ def compiled(schema: Any, anything: Write) -> Write:
     """
     return _Compiler(schema, anything).write(schema)
 
-
-def unwritable(value: Any, why: str = "it has no JSON form") -> EncodingError:
-    """The error for a value that cannot be written; it names the type and never shows the value."""
-    return EncodingError(f"a value of type `{type_name(type(value))}` cannot be encoded; {why}.")
-
-
-def number(value: float) -> float | str:
-    """A float, or the text that stands for one that JSON does not have."""
-    if value - value == 0:
-        return float(value)
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def sort(parts: list[Any]) -> list[Any]:
-    """The parts of a set in an order that does not depend on the process."""
-    try:
-        return sorted(parts)
-    except TypeError:  # several kinds: by their text
-        return sorted(parts, key=lambda part: json.dumps(part, sort_keys=True))
-
-
-def _other(value: Any, wanted: str) -> EncodingError:
-    if isinstance(value, Iterator | io.IOBase):
-        return unwritable(value, "it can be read only once. Pass a list")
-    return unwritable(value, f"the type says {wanted}, and it is something else")
-
-
-# --- scalars ----------------------------------------------------------------------------------------------------------
-
-
-def _write_str(value: Any) -> str:
-    if isinstance(value, str):
-        return safe_text(value if type(value) is str else str.__str__(value))
-    raise _other(value, "text")
-
-
-def _write_int(value: Any) -> int:
-    if type(value) is int or type(value) is bool:
-        return value
-    if isinstance(value, int):
-        return int(value)
-    raise _other(value, "a whole number")
-
-
-def _write_float(value: Any) -> Any:
-    if isinstance(value, float):
-        return number(value)
-    if isinstance(value, int):
-        return int(value) if type(value) is not bool else value
-    raise _other(value, "a number")
-
-
-def _write_bool(value: Any) -> bool:
-    if type(value) is bool:
-        return value
-    raise _other(value, "true or false")
-
-
-def _write_none(value: Any) -> None:
-    if value is not None:
-        raise _other(value, "None")
-
-
-_SCALARS: dict[str, Write] = {
-    "str": _write_str,
-    "int": _write_int,
-    "float": _write_float,
-    "bool": _write_bool,
-    "none": _write_none,
-}
 
 # The parts of these hold for what is written as well.
 _TRANSPARENT = {
@@ -136,8 +71,8 @@ class _Compiler:
         own = node.get("serialization")
         if own is not None and not _is_redundant(own):
             return self._pydantic(node)
-        if kind in _SCALARS:
-            return _SCALARS[kind]
+        if kind in SCALARS:
+            return SCALARS[kind]
         if kind in _TRANSPARENT:
             return self.write(node[_TRANSPARENT[kind]])
         special = getattr(self, "_" + kind.replace("-", "_"), None)
@@ -151,7 +86,7 @@ class _Compiler:
 
         def write(value: Any) -> Any:
             if not holds(value):
-                raise _other(value, wanted)
+                raise other_kind(value, wanted)
             try:
                 made = make(value)
             except EncodingError:
@@ -188,10 +123,20 @@ class _Compiler:
                 raise
             except Exception as error:  # a type may bring its own serializer, whose code can raise anything
                 if "UnexpectedValue" in str(error):
-                    raise _other(value, wanted) from error
+                    raise other_kind(value, wanted) from error
                 raise unwritable(value, f"{type(error).__name__} while it was written") from error
 
         return dump
+
+    def _datetime(self, node: Any) -> Write:
+        write = self._pydantic(node)
+        return lambda value: write(in_minutes(value))
+
+    _time = _datetime
+
+    def _json(self, node: Any) -> Write:
+        inner = self.write(node["schema"]) if "schema" in node else self._anything
+        return lambda value: json.dumps(inner(value), ensure_ascii=False, separators=(",", ":"))
 
     def _definition_ref(self, node: Any) -> Write:
         ref, made = node["schema_ref"], self._made
@@ -212,10 +157,10 @@ class _Compiler:
 
     def _union(self, node: Any) -> Write:
         choices = [self.write(one[0] if isinstance(one, tuple) else one) for one in node["choices"]]
-        return _one_of(choices)
+        return one_of(choices)
 
     def _tagged_union(self, node: Any) -> Write:
-        return _one_of([self.write(one) for one in node["choices"].values() if isinstance(one, dict)])
+        return one_of([self.write(one) for one in node["choices"].values() if isinstance(one, dict)])
 
     def _chain(self, node: Any) -> Write:
         return self.write(node["steps"][0])
@@ -223,7 +168,7 @@ class _Compiler:
     # --- containers ---
 
     def _list(self, node: Any) -> Write:
-        return _parts(self._items(node))
+        return parts(self._items(node))
 
     _deque = _list
 
@@ -232,7 +177,7 @@ class _Compiler:
 
         def write(value: Any) -> list[Any]:
             if not isinstance(value, Set):
-                raise _other(value, "a set")
+                raise other_kind(value, "a set")
             return sort([inner(part) for part in value])
 
         return write
@@ -246,11 +191,11 @@ class _Compiler:
         inners = [self.write(one) for one in node["items_schema"]]
         place = node.get("variadic_item_index")
         if place is not None and len(inners) == 1:
-            return _parts(inners[0], tuple)
+            return parts(inners[0], tuple)
 
         def write(value: Any) -> list[Any]:
             if not isinstance(value, tuple):
-                raise _other(value, "a tuple")
+                raise other_kind(value, "a tuple")
             here = inners
             if place is not None:
                 repeated = [inners[place]] * (len(value) - len(inners) + 1)
@@ -264,10 +209,10 @@ class _Compiler:
     def _dict(self, node: Any) -> Write:
         key_of = self.write(node.get("keys_schema", {"type": "any"}))
         value_of = self.write(node.get("values_schema", {"type": "any"}))
-        return _mapping(key_of, value_of)
+        return mapping(key_of, value_of)
 
     def _counter(self, node: Any) -> Write:
-        return _mapping(self.write(node["keys_schema"]), _write_int)
+        return mapping(self.write(node["keys_schema"]), SCALARS["int"])
 
     # --- objects ---
 
@@ -293,9 +238,10 @@ class _Compiler:
         by_method = {name for name, field in fields.items() if _has_own_serializer(field)}
         dump = self._dump(node) if by_method else None
         plan = [
-            (field.get("serialization_alias", name), name, None if name in by_method else self.write(field["schema"]))
+            (read_as(name, field) or name, name, None if name in by_method else self.write(field["schema"]))
             for name, field in fields.items()
         ]
+        dumped_as = {name: fields[name].get("serialization_alias", name) for name in by_method}
         for one in inner.get("computed_fields", ()):
             name = one["property_name"]
             plan.append((one.get("alias") or name, name, self.write(one["return_schema"])))
@@ -305,8 +251,8 @@ class _Compiler:
             written = {}
             for key, name, write_field in plan:
                 if write_field is None:
-                    if key in dumped:
-                        written[key] = anything(dumped[key])
+                    if dumped_as[name] in dumped:
+                        written[key] = anything(dumped[dumped_as[name]])
                     continue
                 try:
                     part = getattr(value, name)
@@ -331,7 +277,7 @@ class _Compiler:
             if kind is cls or kind is origin:
                 return write(value)
             if not isinstance(value, origin):
-                raise _other(value, type_name(cls))
+                raise other_kind(value, type_name(cls))
             return (
                 write(value) if origin in getattr(kind, "__bases__", ()) and "[" in kind.__name__ else anything(value)
             )
@@ -340,27 +286,34 @@ class _Compiler:
 
     def _typed_dict(self, node: Any) -> Write:
         fields = {
-            name: (field.get("serialization_alias", name), self.write(field["schema"]), field.get("required", True))
+            name: (read_as(name, field) or name, self.write(field["schema"]), field.get("required", True))
             for name, field in node["fields"].items()
         }
         further = self.write(node["extras_schema"]) if node.get("extras_schema") else self._anything
         required = {name for name, (_, _, needed) in fields.items() if needed}
         closed = node.get("extra_behavior") == "forbid"
+        tags = {name: few for name, field in node["fields"].items() if (few := few_texts(field["schema"]))}
 
         def write(value: Any) -> dict[str, Any]:
             if not isinstance(value, Mapping):
-                raise _other(value, "a dictionary")
+                raise other_kind(value, "a dictionary")
+            # All that a look at the keys can tell comes first: this may be the wrong alternative of a deep union.
             if not required <= value.keys():
                 raise unwritable(value, "it lacks keys that the type asks for")
+            if closed and not value.keys() <= fields.keys():
+                raise unwritable(value, "it has keys that the type does not know")
+            for name, few in tags.items():
+                if name in value and not (isinstance(value[name], str) and value[name] in few):
+                    raise unwritable(value, "a text in it is none of those that the type names")
             written = {}
             for name, part in value.items():
                 if name in fields:
                     key, inner, _ = fields[name]
                     written[key] = inner(part)
-                elif closed or not isinstance(name, str):
-                    raise unwritable(value, "it has keys that the type does not know")
-                else:
+                elif isinstance(name, str):
                     written[safe_text(name)] = further(part)
+                else:
+                    raise unwritable(value, "it has keys that are no texts")
             return written
 
         return write
@@ -371,60 +324,10 @@ class _Compiler:
 
         def write(value: Any) -> list[Any]:
             if not isinstance(value, cls):
-                raise _other(value, type_name(cls))
+                raise other_kind(value, type_name(cls))
             return [inner(part) for inner, part in zip(inners, value, strict=True)]
 
         return write
-
-
-def _one_of(choices: list[Write]) -> Write:
-    def write(value: Any) -> Any:
-        for choice in choices:
-            try:
-                return choice(value)
-            except EncodingError:
-                continue
-        raise _other(value, "one of several types")
-
-    return write
-
-
-def _parts(inner: Write, kind: Any = Collection) -> Write:
-    def write(value: Any) -> list[Any]:
-        if type(value) is list and kind is Collection:
-            return [inner(part) for part in value]
-        if not isinstance(value, kind) or isinstance(value, str | bytes | bytearray | Mapping):
-            raise _other(value, "a list" if kind is Collection else "a tuple")
-        written = [inner(part) for part in value]
-        return sort(written) if isinstance(value, Set) else written
-
-    return write
-
-
-def _mapping(key_of: Write, value_of: Write) -> Write:
-    def write(value: Any) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            raise _other(value, "a mapping")
-        written = {as_key(key_of(key), key): value_of(part) for key, part in value.items()}
-        if len(written) < len(value):
-            raise unwritable(value, "several of its keys are the same text in JSON")
-        return written
-
-    return write
-
-
-def as_key(written: Any, key: Any) -> str:
-    """A written value as the key of an object."""
-    if type(written) is str:
-        return written
-    if isinstance(written, bool):
-        return "true" if written else "false"
-    if written is None or isinstance(written, int | float):
-        try:
-            return repr(written)
-        except ValueError as error:  # of the number of digits
-            raise unwritable(key, TOO_MANY_DIGITS) from error
-    raise unwritable(key, "JSON has no keys of this type")
 
 
 # --- what users and pydantic wrote ------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ def harness(
     check_contracts: bool = True,
     system_prompt: Literal["full", "brief"] | None = None,
     turns: int = 50,
+    strict_tools: bool = False,
+    strict_decoding: bool = False,
     **provider_config: Any,
 ) -> Harness:
     """Make the standard stack of handlers.
@@ -63,6 +65,9 @@ def harness(
         system_prompt: `full` tells the model about the framework, the handlers and the code around the skill; `brief`
             only which function it answers. By default `brief` for local models, `full` for others.
         turns: Turns that a call may take.
+        strict_tools: Send the tools in the strict form of their schemas, those that have one, for services that hold
+            the model to it. Answers are always sent so.
+        strict_decoding: Forgive nothing in what the model writes: `"5"` is then no `int`, and a code fence no JSON.
         provider_config: Settings for every request: `temperature`, `max_tokens`, `seed`, `tool_choice`, `api_key`,
             `base_url` and whatever else the model's service takes.
 
@@ -90,6 +95,8 @@ def harness(
             check_contracts=check_contracts,
             system_prompt=system_prompt,
             turns=turns,
+            strict_tools=strict_tools,
+            strict_decoding=strict_decoding,
             provider_config=provider_config,
         )
     )

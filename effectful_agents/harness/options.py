@@ -154,6 +154,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--eval-provider", choices=["builtin", "restricted", "none"], help="what runs code of the model (none)")
     add("--type-checker", choices=["mypy", "ty", "none"], help="what checks code of the model (none)")
     add("--no-check-contracts", dest="check_contracts", action="store_false", help="do not check arguments of skills")
+    add("--strict-tools", action="store_true", help="send the tools in strict form, where they have one")
+    add("--strict-decoding", action="store_true", help="forgive nothing in what the model writes")
     add("--persist-db", metavar="FILE", help="an SQLite database that keeps agents")
     add("--render", action="store_true", help="show the conversation as it grows")
     add("--langfuse", action="store_true", help="record calls with Langfuse")

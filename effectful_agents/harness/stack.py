@@ -47,6 +47,8 @@ class Settings:
     check_contracts: bool
     system_prompt: Literal["full", "brief"] | None
     turns: int
+    strict_tools: bool
+    strict_decoding: bool
     provider_config: Mapping[str, Any]
 
     @property
@@ -62,7 +64,12 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     """The handlers, outermost first."""
     brief = settings.is_brief
     # The terminal rule of the call_* operations: everything else is inside it.
-    yield AgentLoop(turns=settings.turns, system_prompt="brief" if brief else "full")
+    yield AgentLoop(
+        turns=settings.turns,
+        system_prompt="brief" if brief else "full",
+        strict_tools=settings.strict_tools,
+        strict_decoding=settings.strict_decoding,
+    )
     # Outside of the extractor, and of whatever else offers tools: it defers what comes from further inside.
     if settings.defer_tools is not False:
         yield DeferredTools(threshold=None if settings.defer_tools is True else settings.defer_tools)

@@ -1,6 +1,7 @@
 """The operations of the agent loop: how a call of a skill becomes messages, requests, tool calls and a value.
 
     call_agent        a skill is called                      (`Skill.__apply__`)
+      skill_prompt      which text it is asked with          (`operations.templates`)
       call_system       the system message is put together
         write_system      its sections are written down
       call_user         the user message is written

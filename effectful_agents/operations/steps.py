@@ -15,7 +15,7 @@ from typing import Any, Self, override
 from effectful_agents.messages import Request, Response, StreamEvent, ToolMessage
 from effectful_agents.operations.loop import DecodedToolCall
 from effectful_agents.runtime import Operation
-from effectful_agents.types import Skill
+from effectful_agents.types import PromptVersion, Skill
 
 __all__ = [
     "ApprovalStep",
@@ -61,6 +61,7 @@ class StepEvent:
         step_id: Which step of its run it is: see `make_step_id`.
         phase: Which half.
         skill: The skill in whose call it happens.
+        prompt: Which prompt that call was opened with: the name, the version and the digest, not the text.
         run_id: The run that it belongs to; empty where there is none.
         attempt: 1, and one more for each time that the step is made again in its run.
         depth: How many calls its call is nested in: 0 in one that the program made.
@@ -70,6 +71,7 @@ class StepEvent:
     step_id: str
     phase: Phase
     skill: Skill[..., Any]
+    prompt: PromptVersion | None = None
     run_id: str = ""
     attempt: int = 1
     depth: int = 0

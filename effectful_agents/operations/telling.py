@@ -34,7 +34,7 @@ def ask(request: Request) -> Response:
     step_id = ids.next("model")
     if emit not in interpretation():
         return completion(**request)
-    step = ModelStep(step_id=step_id, phase=Phase.ATTEMPTED, skill=ids.skill, depth=ids.depth, request=request)
+    step = ModelStep(step_id=step_id, phase=Phase.ATTEMPTED, **_place(ids, ids.skill), request=request)
     emit(step)
     try:
         response = _streamed(request, ids)
@@ -93,8 +93,7 @@ class ToldCall:
             self._step = self._kind(
                 step_id=self._id,
                 phase=Phase.ATTEMPTED,
-                skill=self._ids.skill,
-                depth=self._ids.depth,
+                **_place(self._ids, self._ids.skill),
                 tool_call=self._call,
             )
             emit(self._step)
@@ -119,7 +118,12 @@ class ToldCall:
 def tell_end(ids: StepIds, value: Any) -> None:
     """Tell that a call which the program made is about to return a value."""
     if ids.depth == 0 and ids.skill is not None and emit in interpretation():
-        emit(FinalStep(step_id=ids.next("final"), phase=Phase.COMPLETED, skill=ids.skill, value=value))
+        emit(FinalStep(step_id=ids.next("final"), phase=Phase.COMPLETED, **_place(ids, ids.skill), value=value))
+
+
+def _place(ids: StepIds, skill: Skill[..., Any]) -> dict[str, Any]:
+    """In which call a step happens."""
+    return {"skill": skill, "prompt": skill.template.stamp, "depth": ids.depth}
 
 
 def _tell_end_of(step: StepEvent | None, **fields: Any) -> None:

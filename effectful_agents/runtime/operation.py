@@ -214,7 +214,9 @@ class Operation[**P, T](EffectfulOperation[P, T]):
         function = self._function
         if function is None:
             return (self._original or self) is (other._original or other)
-        return other._function is function and other.__self__ is self.__self__
+        theirs = other._function
+        # Equal, not the same: one of the two may have been made from an alias.
+        return theirs is not None and theirs == function and other.__self__ is self.__self__
 
     def __copy__(self) -> Self:
         return self

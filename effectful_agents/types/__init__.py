@@ -5,6 +5,19 @@ from effectful_agents.types.history import History
 from effectful_agents.types.risk import Risk
 from effectful_agents.types.scope import LexicalContext, Scope
 from effectful_agents.types.skill import Skill, Template
+from effectful_agents.types.template import PromptTemplate, PromptVersion
 from effectful_agents.types.tool import Effect, Tool
 
-__all__ = ["Agent", "Effect", "History", "LexicalContext", "Risk", "Scope", "Skill", "Template", "Tool"]
+__all__ = [
+    "Agent",
+    "Effect",
+    "History",
+    "LexicalContext",
+    "PromptTemplate",
+    "PromptVersion",
+    "Risk",
+    "Scope",
+    "Skill",
+    "Template",
+    "Tool",
+]

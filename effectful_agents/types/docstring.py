@@ -1,11 +1,11 @@
-"""The docstring of a skill is its prompt: what must be true of it when the skill is defined."""
+"""The docstring of a skill is its prompt: what must be true of it, and of a text that takes its place."""
 
 from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterator
 
-from effectful_agents.errors import DefinitionError
+from effectful_agents.errors import ConfigurationError, DefinitionError
 
 __all__ = ["fields", "validate_prompt"]
 
@@ -30,39 +30,46 @@ def fields(template: str) -> Iterator[str]:
             yield from fields(specification)
 
 
-def validate_prompt(skill: str, template: str, resolves: Callable[[str], bool]) -> None:
-    """Check the docstring of a skill that is being defined.
+def validate_prompt(
+    template: str, resolves: Callable[[str], bool], what: str, error_type: type[ConfigurationError] = DefinitionError
+) -> None:
+    """Check the prompt of a skill before it is asked.
 
     Args:
-        skill: Name of the skill, for the error.
-        template: The docstring.
+        template: The prompt.
         resolves: Whether a name will have a value when the skill is called.
+        what: What the prompt is, for the error.
+        error_type: The kind of error.
 
     Raises:
-        DefinitionError: A field names nothing, the braces do not match, or an example is not constant.
+        ConfigurationError: Of that kind: a field names nothing, the braces do not match, or an example is not constant.
     """
-    _refuse_fields_in_examples(skill, template)
+    try:
+        _refuse_fields_in_examples(template)
+        names = list(_named_fields(template))
+    except ValueError as error:
+        raise error_type(f"{what} {error}") from error
+    for name in names:
+        if not resolves(name):
+            raise error_type(
+                f"the field `{{{name}}}` in {what} is neither a parameter nor a name that the skill sees. Rename it, "
+                f"or define the name. {_LITERAL}"
+            )
+
+
+def _named_fields(template: str) -> Iterator[str]:
     try:
         names = list(fields(template))
     except ValueError as error:
-        raise DefinitionError(
-            f"the docstring of the skill `{skill}` is not a format string: {error}. {_LITERAL}"
-        ) from error
+        raise ValueError(f"is not a format string: {error}. {_LITERAL}") from error
     for name in names:
         if not name or name.isdigit():
-            raise DefinitionError(
-                f"the docstring of the skill `{skill}` has a field without a name (`{{{name}}}`). Name a parameter. "
-                + _LITERAL
-            )
-        if not resolves(name):
-            raise DefinitionError(
-                f"the field `{{{name}}}` in the docstring of the skill `{skill}` is neither a parameter nor a name "
-                f"that the skill sees. Rename it, or define the name. {_LITERAL}"
-            )
+            raise ValueError(f"has a field without a name (`{{{name}}}`). Name a parameter. {_LITERAL}")
+        yield name
 
 
-def _refuse_fields_in_examples(skill: str, template: str) -> None:
-    """The whole docstring is formatted, its examples too: what they show must not change with the arguments."""
+def _refuse_fields_in_examples(template: str) -> None:
+    """The whole prompt is formatted, its examples too: what they show must not change with the arguments."""
     if ">>>" not in template:
         return
     import doctest  # noqa: PLC0415 - it loads the debugger and the test framework
@@ -70,7 +77,7 @@ def _refuse_fields_in_examples(skill: str, template: str) -> None:
     try:
         examples = doctest.DocTestParser().get_examples(template)
     except ValueError as error:
-        raise DefinitionError(f"an example in the docstring of the skill `{skill}` is malformed: {error}") from error
+        raise ValueError(f"has a malformed example: {error}") from error
     for example in examples:
         for text in (example.source, example.want):
             try:
@@ -78,7 +85,7 @@ def _refuse_fields_in_examples(skill: str, template: str) -> None:
             except ValueError:
                 field = text.strip()
             if field is not None:
-                raise DefinitionError(
-                    f"the example `{example.source.strip()}` in the docstring of the skill `{skill}` has the field "
-                    f"`{{{field}}}`; examples must be constant. {_LITERAL}"
+                raise ValueError(
+                    f"has the field `{{{field}}}` in the example `{example.source.strip()}`; examples must be "
+                    f"constant. {_LITERAL}"
                 )

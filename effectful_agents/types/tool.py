@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, Self, overload
 
 from effectful_agents.errors import DefinitionError
 from effectful_agents.runtime import Operation
+from effectful_agents.types.local_types import keep_names
 from effectful_agents.types.risk import Risk
 from effectful_agents.types.scope import LexicalContext
 
@@ -296,6 +297,7 @@ def _resolve(function: Tool) -> inspect.Signature:
         ) from error
     except (TypeError, AttributeError, SyntaxError) as error:
         raise DefinitionError(f"an annotation of `{function.__qualname__}` is no type: {error}") from error
+    keep_names(names, inner.__globals__)
     return signature.replace(
         parameters=[
             parameter.replace(annotation=hints.get(parameter.name, parameter.annotation))

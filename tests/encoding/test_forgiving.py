@@ -55,7 +55,6 @@ def test_every_reading_of_the_list_is_in_the_table():
         (bool, "1"),
         (bool, '"yes"'),
         (str, "5"),
-        (decimal.Decimal, "0.12345678901234567"),
         (list[int], '"1"'),
         (list[str], '"a"'),
         (Colour, '"RED"'),

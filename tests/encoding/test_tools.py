@@ -471,3 +471,13 @@ def test_a_dataclass_with_serializers_is_written_as_declared():
         cents: Annotated[int, pydantic.PlainSerializer(str)]
 
     assert result(Money(3), Money) == result(Money(3)) == '{"cents":"3"}'
+
+
+@pytest.mark.parametrize("reference", ["$ref", "$dynamicRef"])
+def test_a_reference_of_a_schema_written_by_hand_that_leads_nowhere_is_refused(reference):
+    @Tool.define(parameters={"type": "object", "properties": {"x": {reference: "#nowhere"}}})
+    def show(x: int) -> None:
+        """Show."""
+
+    with pytest.raises(EncodingError, match="leads nowhere: #nowhere"):
+        tool_codec(show)

@@ -109,6 +109,8 @@ def test_words_with_spaces_and_empty_words_stay_what_they_are():
         ("--eval-provider none", {"eval_provider": "none"}),
         ("--type-checker ty", {"type_checker": "ty"}),
         ("--no-check-contracts", {"check_contracts": False}),
+        ("--strict-tools", {"strict_tools": True}),
+        ("--strict-decoding", {"strict_decoding": True}),
         ("--persist-db a.db", {"persist_db": "a.db"}),
         ("--render", {"render": True}),
         ("--langfuse", {"langfuse": True}),

@@ -95,6 +95,43 @@ def test_tool_collection_offers_the_tools_in_scope_or_none(collection, offered):
     assert ("\n## LexicalToolExtractor\n" in request["messages"][0]["content"]) is offered
 
 
+def test_tools_are_sent_in_strict_form_where_that_is_asked_for_and_they_have_one():
+    @Tool.define
+    def count(names: dict[str, int], times: int = 1) -> int:
+        """Count."""
+        return times
+
+    @Tool.define
+    def wait(seconds: int = 3) -> int:
+        """Wait some seconds."""
+        return seconds
+
+    @Skill.define
+    def total() -> int:
+        """Count and wait."""
+        raise NotHandled
+
+    used = (count, wait)
+    for strict in (False, True):
+        with handler(ScriptedModel(calls("wait", seconds=None), 5)) as model, handler(harness(strict_tools=strict)):
+            assert total() == 5
+        request = model.requests[0]
+        functions = {tool["function"]["name"]: tool["function"] for tool in request["tools"]}
+        assert "strict" not in functions["count"]  # a mapping has no strict form
+        assert functions["wait"].get("strict", False) is strict
+        assert functions["wait"]["parameters"].get("required", []) == (["seconds"] if strict else [])
+        assert model.requests[1]["messages"][-1]["content"] == str(used[1]())
+
+
+def test_nothing_is_forgiven_where_decoding_is_strict():
+    assert ask('{"value": "3"}')[0] == 3
+    with pytest.raises(ResultDecodingError, match="valid integer"):
+        ask('{"value": "3"}', strict_decoding=True, num_retries=0)
+    value, (_, second) = ask(calls("weather", city="Oslo"), 3, strict_decoding=True)
+    assert value == 3
+    assert second["messages"][-1]["content"] == "sunny"
+
+
 def test_contracts_are_checked_unless_that_is_switched_off():
     with pytest.raises(pydantic.ValidationError):
         ask(3, arguments=(0,))

@@ -30,6 +30,7 @@ from effectful_agents.operations.loop import (
 )
 from effectful_agents.operations.prompt import section
 from effectful_agents.operations.steps import emit
+from effectful_agents.operations.templates import skill_prompt
 from effectful_agents.operations.world import fresh_id, now, random, sleep
 
 USER: Any = {"role": "user", "content": "?"}
@@ -65,6 +66,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     append_message: lambda: append_message(USER),
     agents_called: lambda: agents_called(),
     conversation: lambda: conversation(ask),
+    skill_prompt: lambda: skill_prompt(ask),
     emit: lambda: emit(StreamStart()),
     now: lambda: now(),
     sleep: lambda: sleep(0),

@@ -27,7 +27,9 @@ from effectful_agents.handlers.legibility import (
     FrameworkDocumenter,
     HistoryCompactor,
     ImplicitToolExtractor,
+    InMemoryPrompts,
     LexicalToolExtractor,
+    PromptRegistry,
     ToolOutputCap,
 )
 from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, PartialAnswers
@@ -75,6 +77,9 @@ SAMPLES: Mapping[type, Make] = {
     LocalModel: lambda around: LocalModel(None),
     HttpModel: lambda around: HttpModel(NOWHERE, model="absent"),
     ProgressDisplay: lambda around: ProgressDisplay(Console(file=around.terminal, force_terminal=True)),
+    PromptRegistry: lambda around: PromptRegistry(
+        InMemoryPrompts({"find": "Go {count} steps.", "Guide.tell": "{text}!"})
+    ),
     FrameworkDocumenter: lambda around: FrameworkDocumenter(),
     HistoryBuilder: lambda around: HistoryBuilder(),
     RichTerminalRenderer: lambda around: RichTerminalRenderer(Console(file=around.terminal, force_terminal=True)),

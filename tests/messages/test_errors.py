@@ -47,6 +47,8 @@ SAMPLES: list[BaseException] = [
     errors.GovernanceRefused("egress"),
     errors.UncertainEffect("s1", detail="half done"),
     errors.ReplayDivergence("x"),
+    errors.PromptError("x"),
+    errors.UnknownPromptError("x", ["y"], skill="z"),
     errors.ProviderError("x", status=503, provider="acme", retry_after=1.0),
     errors.RequestTimeoutError("x", status=408),
     errors.NetworkError("x"),

@@ -350,3 +350,16 @@ def test_a_signature_that_takes_the_instance_among_others_stays_whole() -> None:
 
     assert Variadic().act(1, 2) == 3
     assert str(inspect.signature(Variadic().act)) == "(*everything: Any) -> int"
+
+
+def test_what_is_bound_of_an_alias_is_equal_to_what_is_bound_of_its_original():
+    bot, other = Bot("a"), Bot("b")
+    bound = Bot.ask.alias().__get__(bot)
+    assert bound == bot.ask
+    assert bot.ask == bound
+    assert hash(bound) == hash(bot.ask)
+    assert bound not in (other.ask, Bot.ask, Bot("a").ask)
+    with handler({bot.ask: lambda question, times=1: "handled"}):
+        assert bound("?") == "handled"
+    with handler({Bot.ask: lambda self, question, times=1: self.name}):
+        assert bound("?") == "a"

@@ -55,7 +55,7 @@ def joke(theme: str) -> Joke:
     raise NotHandled
 
 
-@Skill.define(recursive=True)
+@Skill.define(recursive=True, prompt="shorten")
 def halve(text: str, *, rounds: int = 1) -> str:
     """Shorten {text} to half its length, {rounds} times."""
     raise NotHandled

@@ -21,6 +21,7 @@ from effectful_agents.messages.text import safe_text
 from effectful_agents.operations.counting import estimate_tokens
 from effectful_agents.operations.history import conversation
 from effectful_agents.operations.loop import AssistantResult, DecodedToolCall, call_assistant
+from effectful_agents.operations.templates import prompted_tools
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import History, Scope, Tool
 from effectful_agents.types.walk import ToolSet, in_order
@@ -105,6 +106,7 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
         decided = _kept_for_the_conversation(env)
         if decided.get(key) is False or not tools or _use_tool in tools:  # one further inside has done it
             return None
+        tools = prompted_tools(tools)
         kept = tools.memo if isinstance(tools, ToolSet) else {}
         made: _Choice | None = kept.get((key, env.skill))
         if made is None:
@@ -182,14 +184,14 @@ def worth_deferring(tools: Iterable[Tool], *, max_results: int = 5) -> bool:
 
 def _tokens_of(tool: Tool) -> int:
     sizes = _sizes.setdefault(tool.function, {})
-    name = tool.__name__
-    if name not in sizes:
-        sizes[name] = estimate_tokens(json.dumps(tool_codec(tool).definition(), ensure_ascii=False))
-    return sizes[name]
+    shown = tool.__name__, tool.description
+    if shown not in sizes:
+        sizes[shown] = estimate_tokens(json.dumps(tool_codec(tool).definition(), ensure_ascii=False))
+    return sizes[shown]
 
 
-# By the names of a tool: it is measured for each set that it is in, and sets are made anew.
-_sizes: MutableMapping[Tool, dict[str, int]] = weakref.WeakKeyDictionary()
+# By what one tool is shown with: it is measured for each set that it is in, and sets are made anew.
+_sizes: MutableMapping[Tool, dict[tuple[str, str], int]] = weakref.WeakKeyDictionary()
 
 
 @functools.cache

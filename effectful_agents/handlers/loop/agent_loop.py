@@ -39,6 +39,7 @@ from effectful_agents.operations.loop import (
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.steps import ids_of_call
 from effectful_agents.operations.telling import ask, tell_end
+from effectful_agents.operations.templates import prompted, prompted_tools
 from effectful_agents.runtime import SignalScope, Term, check_stopped, implements
 from effectful_agents.types import Scope, Skill, Tool
 
@@ -79,6 +80,9 @@ class AgentLoop(PromptInjectingInterpretation):
     #     tools_at_once: Tool calls of one turn that may run at the same time, at least 1.
     #     system_prompt: "full" writes both halves of the system message; "brief" a few lines about the task only, for
     #         models that cannot read more.
+    #     strict_tools: Send the tools in the strict form of their schemas, those that have one: a service that knows
+    #         it holds the model to it. Every parameter is then required, and null stands for a default.
+    #     strict_decoding: Forgive nothing of what is listed in `encoding/forgiving.py`.
 
     def __init__(
         self,
@@ -87,6 +91,8 @@ class AgentLoop(PromptInjectingInterpretation):
         depth: int = 16,
         tools_at_once: int = 8,
         system_prompt: Literal["full", "brief"] = "full",
+        strict_tools: bool = False,
+        strict_decoding: bool = False,
     ) -> None:
         if not isinstance(turns, int) or turns < 1:
             raise OptionError(f"`turns` is {turns!r}; it is a number of turns, at least 1.")
@@ -100,9 +106,12 @@ class AgentLoop(PromptInjectingInterpretation):
         self.depth = depth
         self.tools_at_once = tools_at_once
         self.brief = system_prompt == "brief"
+        self.strict_tools = strict_tools
+        self.strict_decoding = strict_decoding
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
+        skill = prompted(skill)
         scope = _open_scope(skill, args, kwargs)
         response_type = _response_type(skill, args, kwargs)
         ids = ids_of_call(skill)
@@ -165,7 +174,7 @@ class AgentLoop(PromptInjectingInterpretation):
         env: Mapping[str, Any],
         tools: Set[Tool] = frozenset(),
     ) -> AssistantResult[Any]:
-        offered = offer(tools, getattr(env, "skill", None))
+        offered = offer(prompted_tools(tools), getattr(env, "skill", None), strict=self.strict_tools)
         request: Request = {"messages": list(messages)}
         if offered.definitions:
             request["tools"] = offered.definitions
@@ -176,8 +185,9 @@ class AgentLoop(PromptInjectingInterpretation):
 
         reply = read_reply(response, messages)
         if reply.arguments:
-            return reply.message, decode_tool_calls(reply, offered.tools, env), None
-        return reply.message, [], decode_answer(reply, response_type, env)
+            calls = decode_tool_calls(reply, offered.tools, env, strict=self.strict_decoding)
+            return reply.message, calls, None
+        return reply.message, [], decode_answer(reply, response_type, env, strict=self.strict_decoding)
 
     @implements(call_tool)
     def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:

@@ -29,29 +29,31 @@ class Offer(NamedTuple):
     tools: Mapping[str, Tool]
 
 
-def offer(tools: Set[Tool], anchor: Skill | None) -> Offer:
+def offer(tools: Set[Tool], anchor: Skill | None, *, strict: bool = False) -> Offer:
     """Name and describe the tools of a request, in an order that does not depend on that of the set.
 
     Args:
         tools: The tools.
         anchor: The skill that is being answered: it is not offered to itself, unless it is recursive.
+        strict: Whether tools are described in strict form, where they have one.
     """
     if not isinstance(tools, ToolSet):
-        return _make(tools, anchor)
+        return _make(tools, anchor, strict=strict)
     # The extractor hands out the same set from turn to turn, and from call to call where it can.
-    made = tools.memo.get(anchor)
+    key = anchor, strict
+    made = tools.memo.get(key)
     if made is None:
-        made = tools.memo[anchor] = _make(tools.order, anchor)
+        made = tools.memo[key] = _make(tools.order, anchor, strict=strict)
     return made
 
 
-def _make(tools: Iterable[Tool], anchor: Skill | None) -> Offer:
+def _make(tools: Iterable[Tool], anchor: Skill | None, *, strict: bool) -> Offer:
     named: dict[str, Tool] = {}
     for tool in in_order(tools):
         if anchor is not None and tool == anchor and not anchor.recursive:
             continue
         named[_free_name(tool.__name__, named)] = tool
-    return Offer([tool_codec(tool).definition(name) for name, tool in named.items()], named)
+    return Offer([tool_codec(tool).definition(name, strict=strict) for name, tool in named.items()], named)
 
 
 def _free_name(name: str, taken: Mapping[str, Tool]) -> str:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
-import linecache
-import os
 import re
 import reprlib
-import sys
 import types
 import weakref
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from effectful_agents.encoding import format_as_content_blocks, tool_codec
-from effectful_agents.errors import EncodingError
+from effectful_agents.errors import ConfigurationError, EncodingError, PromptError
+from effectful_agents.handlers.loop.sources import module_section
 from effectful_agents.operations.prompt import PromptSection, section
+from effectful_agents.operations.templates import prompted
 from effectful_agents.types import Agent, LexicalContext, Scope, Skill, Tool
 from effectful_agents.types.walk import tools_of
 
@@ -42,7 +40,7 @@ def brief_task(skill: Skill) -> PromptSection:
 
 def full_task(skill: Skill, scope: Scope) -> PromptSection:
     """The task with all that the code around it says, what changes least first."""
-    parts = (_module_section(skill), _specification_section(skill), *_tables(scope.context))
+    parts = (module_section(skill), _specification_section(skill), *_tables(scope.context))
     return section(signature_text(skill), *(part for part in parts if part is not None))
 
 
@@ -51,8 +49,16 @@ def user_section(skill: Skill, scope: Scope, *, heading: bool) -> PromptSection:
 
     Raises:
         EncodingError: An argument cannot be written into a prompt.
+        PromptError: A field of a prompt that took the docstring's place cannot be filled.
     """
-    body = format_as_content_blocks(skill.prompt, scope)
+    try:
+        body = format_as_content_blocks(skill.prompt, scope)
+    except EncodingError:
+        raise
+    except ConfigurationError as error:
+        if skill.template == skill.documented:
+            raise
+        raise PromptError(f"{skill.template} cannot be filled for the skill `{skill.__name__}`: {error}") from error
     return {"type": "prompt_section", "title": signature_text(skill) if heading else "", "content": body}
 
 
@@ -133,41 +139,11 @@ def type_name(annotation: Any) -> str:
     return _QUALIFIED.sub(lambda found: found[1] or "", text)
 
 
-def _module_section(skill: Skill) -> PromptSection | None:
-    module = sys.modules.get(skill.__module__)
-    if module is None:
-        return None
-    try:
-        changed = os.stat(module.__file__ or "").st_mtime_ns
-    except (AttributeError, OSError):
-        changed = 0
-    return _module_source(module, changed)
-
-
-@functools.lru_cache(maxsize=64)  # a source is read once, and again when its file has changed
-def _module_source(module: types.ModuleType, changed: int) -> PromptSection | None:
-    linecache.checkcache(getattr(module, "__file__", None))
-    try:
-        text = _fenced(inspect.getsource(module).strip())
-    except (OSError, TypeError):
-        text = inspect.getdoc(module) or ""
-    return section(f"Module {module.__name__}", text) if text else None
-
-
-def _fenced(source: str) -> str:
-    # Longer than any fence in the source, which would end it there.
-    fence = "`" * max(3, *(len(run) + 1 for run in _FENCES.findall(source)), 0)
-    return f"{fence}python\n{source}\n{fence}"
-
-
-_FENCES = re.compile("^ {0,3}(`{3,})", re.MULTILINE)
-
-
 def _specification_section(skill: Skill) -> PromptSection:
     agent = skill.agent
     if agent is None:
         return section("Skill", _specification(skill))
-    skills = [tool for tool in tools_of(agent) if isinstance(tool, Skill)]
+    skills = [skill if tool == skill else prompted(tool) for tool in tools_of(agent) if isinstance(tool, Skill)]
     if skill not in skills:
         skills.insert(0, skill)
     cls = type(agent)

@@ -103,7 +103,7 @@ def _written_arguments(call: Any) -> Any:
 
 
 def decode_tool_calls(
-    reply: Reply, offered: Mapping[str, Tool], env: Mapping[str, Any]
+    reply: Reply, offered: Mapping[str, Tool], env: Mapping[str, Any], *, strict: bool = False
 ) -> list[DecodedToolCall[Any] | ToolCallDecodingError]:
     """The tool calls of a message, each decoded on its own; one that cannot be is its error.
 
@@ -111,6 +111,7 @@ def decode_tool_calls(
         reply: The reply. Where it was cut the last call may be a torso.
         offered: The tools that the model was offered, by name.
         env: The names that validators of the arguments may look at.
+        strict: Whether nothing is forgiven.
 
     Raises:
         ToolCallDecodingError: None of the calls could be decoded.
@@ -121,7 +122,7 @@ def decode_tool_calls(
     for index, (call, arguments) in enumerate(zip(calls, reply.arguments, strict=True)):
         try:
             torso = cut and index == len(calls) - 1
-            result.append(_decode_tool_call(call, arguments, offered, env, torso=torso))
+            result.append(_decode_tool_call(call, arguments, offered, env, torso=torso, strict=strict))
         except Exception as error:  # a validator of the user's may raise anything
             result.append(ToolCallDecodingError(error, message, call))
     failures = [one for one in result if isinstance(one, ToolCallDecodingError)]
@@ -134,7 +135,13 @@ def decode_tool_calls(
 
 
 def _decode_tool_call(
-    call: ToolCall, arguments: Any, offered: Mapping[str, Tool], env: Mapping[str, Any], *, torso: bool
+    call: ToolCall,
+    arguments: Any,
+    offered: Mapping[str, Tool],
+    env: Mapping[str, Any],
+    *,
+    torso: bool,
+    strict: bool,
 ) -> DecodedToolCall[Any]:
     name = call["function"]["name"]
     tool = offered.get(name)
@@ -143,7 +150,7 @@ def _decode_tool_call(
         raise ValueError(f"there is no tool `{name}`. The tools are: {known}.")
     if torso and not _is_complete(arguments):
         raise ValueError(_CUT)
-    return DecodedToolCall(tool, tool_codec(tool).decode(arguments, context=env), call["id"], name)
+    return DecodedToolCall(tool, tool_codec(tool).decode(arguments, context=env, strict=strict), call["id"], name)
 
 
 def _is_complete(arguments: Any) -> bool:
@@ -156,7 +163,7 @@ def _is_complete(arguments: Any) -> bool:
     return True
 
 
-def decode_answer(reply: Reply, response_type: Any, env: Mapping[str, Any]) -> Any:
+def decode_answer(reply: Reply, response_type: Any, env: Mapping[str, Any], *, strict: bool = False) -> Any:
     """The value that an answer stands for.
 
     Raises:
@@ -170,7 +177,7 @@ def decode_answer(reply: Reply, response_type: Any, env: Mapping[str, Any]) -> A
     try:
         if cut and codec.response_format is None and response_type is not None:
             raise ValueError(_CUT)
-        return codec.decode(content, context=env)
+        return codec.decode(content, context=env, strict=strict)
     except Exception as error:  # a validator of the user's may raise anything
         if cut:
             error = ValueError(f"{_CUT} ({error})") if _CUT not in str(error) else error

@@ -1,15 +1,19 @@
-"""Regular expressions on the wire: as text, with their flags."""
+"""Types that pydantic's core schema tells by a validator of its own only: regular expressions and time zones.
+
+It writes them without a look at their kind, and loses the flags of an expression.
+"""
 
 from __future__ import annotations
 
 import re
+import zoneinfo
 from typing import Annotated, Any
 
 import pydantic
 
 from effectful_agents.encoding.registry import Codec
 
-__all__ = ["BYTES_PATTERN", "PATTERN"]
+__all__ = ["VALIDATORS"]
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "a": re.ASCII, "L": re.LOCALE}
 
@@ -40,6 +44,21 @@ def _read(text: Any) -> re.Pattern[Any]:
         raise ValueError(f"it is no regular expression: {error}") from error
 
 
+def _zone(key: str) -> zoneinfo.ZoneInfo:
+    try:
+        return zoneinfo.ZoneInfo(key)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError("it is no time zone, such as `Europe/Oslo`") from error
+
+
 _ABOUT = pydantic.Field(description="a regular expression of Python")
-PATTERN = Codec(Annotated[str, _ABOUT], _write, _read)
-BYTES_PATTERN = Codec(Annotated[bytes, _ABOUT], _write, _read)
+_PATTERN = Codec(Annotated[str, _ABOUT], _write, _read)
+_ZONE = Codec(Annotated[str, pydantic.Field(description="a time zone, as Europe/Oslo")], str, _zone)
+
+VALIDATORS: dict[str, tuple[type, Codec]] = {
+    "pattern_either_validator": (re.Pattern, _PATTERN),
+    "pattern_str_validator": (re.Pattern, _PATTERN),
+    "pattern_bytes_validator": (re.Pattern, Codec(Annotated[bytes, _ABOUT], _write, _read)),
+    "validate_str_is_valid_iana_tz": (zoneinfo.ZoneInfo, _ZONE),
+}
+"""Classes and their codecs, by the names of pydantic's validators."""

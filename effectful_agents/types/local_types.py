@@ -1,0 +1,50 @@
+"""Types that are defined in a function, and name each other in text.
+
+Under `from __future__ import annotations` a class keeps the text of its annotations, and not the names that they were
+written among. Those of a module are found by its name; those of a function are gone once it has returned. A tool that
+is defined beside the class still sees them, and leaves them with it.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["keep_names", "leave_names", "names_beside"]
+
+_NAMES = "__names_beside__"
+_TYPES = (type, typing.TypeAliasType, typing.TypeVar, types.GenericAlias, types.UnionType, typing.NewType)
+
+
+def keep_names(names: Mapping[str, Any], module: Mapping[str, Any]) -> None:
+    """Leave names with the classes among them that were defined in a function.
+
+    Args:
+        names: What can be named where a tool is defined.
+        module: The names of its module, which are found without.
+    """
+    # By `type`: a lazy object in the scope would be made by a question for its class.
+    beside = {
+        name: value
+        for name, value in names.items()
+        if issubclass(type(value), _TYPES) and module.get(name) is not value
+    }
+    for value in beside.values():
+        if issubclass(type(value), type) and "<locals>" in value.__qualname__ and "__annotations__" in vars(value):
+            leave_names(value, beside)
+
+
+def leave_names(cls: type, names: Mapping[str, Any]) -> None:
+    """Leave names with a class."""
+    if names:
+        setattr(cls, _NAMES, names)
+
+
+def names_beside(tp: Any) -> dict[str, Any]:
+    """The names that were left with the classes in an annotation."""
+    found: dict[str, Any] = dict(vars(tp).get(_NAMES, {})) if isinstance(tp, type) else {}
+    for part in typing.get_args(tp):
+        found |= names_beside(part)
+    return found

@@ -1,0 +1,129 @@
+"""Nothing is lost: digits, moments, and the keys under which fields are read."""
+
+import datetime
+import json
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, TypedDict
+
+import jsonschema
+import pydantic
+import pytest
+
+from effectful_agents.encoding import decode, encode, json_schema
+from effectful_agents.errors import EncodingError
+
+LONG = "1.00000000000000000001"
+
+
+@pytest.mark.parametrize(
+    ("tp", "text", "value"),
+    [
+        (Decimal, LONG, Decimal(LONG)),
+        (Decimal, "12345678901234567890123", Decimal("12345678901234567890123")),
+        (Decimal, "1e400", Decimal("1e400")),
+        (Fraction, LONG, Fraction(LONG)),
+        (Fraction, "1e-7", Fraction(1, 10**7)),
+        (int, "1.00", 1),
+        (int, "1e3", 1000),
+    ],
+)
+def test_the_digits_of_a_number_are_all_read(tp, text, value):
+    assert decode(f'{{"number": {text}}}', dict[str, tp]) == {"number": value}
+
+
+@pytest.mark.parametrize("tp", [int, int | None])
+def test_a_number_that_is_whole_only_once_digits_are_lost_is_none(tp):
+    with pytest.raises(ValueError, match=r"^\[0\]: Input should be a valid integer"):
+        decode(f"[{LONG}]", list[tp])
+
+
+def test_digits_beside_what_is_read_loosely_stay():
+    assert decode(f'["1", {LONG}, 0.1]', tuple[int, Decimal, float]) == (1, Decimal(LONG), 0.1)
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
+def test_a_decimal_that_is_no_number_comes_back(text):
+    value = Decimal(text)
+
+    encoded = encode([value], list[Decimal])
+    jsonschema.validate(encoded, json_schema(list[Decimal]))
+    assert encoded == [text]
+    assert str(decode(json.dumps(encoded), list[Decimal])[0]) == text
+
+
+@pytest.mark.parametrize("limit", [{"gt": 0}, {"allow_inf_nan": False}, {"max_digits": 3}])
+def test_where_a_decimal_is_limited_it_is_a_number(limit):
+    tp = Annotated[Decimal, pydantic.Field(**limit)]
+
+    for text in ("NaN", "Infinity", "sNaN"):
+        with pytest.raises(ValueError, match=r"^\[0\]: "):
+            decode(f'["{text}"]', list[tp])
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(text, json_schema(tp))
+
+
+def test_a_moment_whose_offset_has_seconds_is_written_as_the_same_moment():
+    odd = datetime.timezone(datetime.timedelta(minutes=43, seconds=30))
+    moment = datetime.datetime(1850, 1, 1, 12, tzinfo=odd)
+
+    assert decode(json.dumps(encode(moment)), datetime.datetime) == moment
+    assert encode([moment], list[datetime.datetime]) == ["1850-01-01T11:16:30Z"]
+    with pytest.raises(EncodingError, match="its offset has seconds"):
+        encode(datetime.time(12, tzinfo=odd))
+
+
+class Aliased(pydantic.BaseModel):
+    read: int = pydantic.Field(validation_alias="from", serialization_alias="to")
+    several: int = pydantic.Field(validation_alias=pydantic.AliasChoices(pydantic.AliasPath("far", 0), "near", "nigh"))
+    written: int = pydantic.Field(serialization_alias="out")
+
+    @pydantic.field_serializer("read")
+    def doubled(self, value: int) -> int:
+        return value
+
+
+class TypedAliases(TypedDict):
+    read: Annotated[int, pydantic.Field(validation_alias="from", serialization_alias="to")]
+
+
+def test_a_field_is_written_under_the_key_that_it_is_read_from():
+    value = Aliased.model_validate({"from": 1, "near": 2, "written": 3})
+
+    encoded = encode(value)
+    assert encoded == {"from": 1, "near": 2, "written": 3}
+    jsonschema.validate(encoded, json_schema(Aliased))
+    assert decode(json.dumps(encoded), Aliased) == value
+    assert encode({"read": 1}, TypedAliases) == {"from": 1}
+    assert decode('{"from": 1}', TypedAliases) == {"read": 1}
+
+
+def test_a_field_that_no_key_is_read_for_is_refused():
+    class Far(pydantic.BaseModel):
+        deep: int = pydantic.Field(validation_alias=pydantic.AliasPath("far", 0))
+
+    with pytest.raises(EncodingError, match=r"^list\[Far\]\[\]\.deep: an `AliasPath` alone"):
+        json_schema(list[Far])
+
+
+def test_json_inside_a_text_is_written_as_a_text():
+    tp: Any = pydantic.Json[list[int]]
+
+    assert encode([1, 2], tp) == "[1,2]"
+    assert decode('"[1,2]"', tp) == [1, 2]
+    with pytest.raises(ValueError, match=r"^a\[1\]: Input should be a valid integer"):
+        decode('{"a": "[1, [2]]"}', dict[str, tp])
+
+
+def test_the_keys_true_and_false_are_written_so_and_read_so_only():
+    assert decode('{"true": 1}', dict[bool, int]) == {True: 1}
+    assert encode({True: 1, False: 2}, dict[bool, int]) == {"true": 1, "false": 2}
+    for key in ("yes", "1", "True"):
+        with pytest.raises(ValueError, match="'true' or 'false'"):
+            decode(json.dumps({key: 1}), dict[bool, int])
+
+
+@pytest.mark.parametrize("key", [None, [1], {"a": 1}])
+def test_pairs_whose_keys_are_no_texts_are_no_mapping_of_texts(key):
+    with pytest.raises(ValueError, match="should be an object"):
+        decode(json.dumps([{"key": key, "value": 1}]), dict[str, int])

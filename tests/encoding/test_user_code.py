@@ -1,0 +1,179 @@
+"""Code of users that runs while a value is read: whatever it raises is an error with a place."""
+
+import collections
+import dataclasses
+import enum
+import threading
+from typing import Annotated, Any
+
+import attrs
+import pydantic
+import pytest
+
+from effectful_agents.encoding import Codec, answer_codec, decode, encode, json_schema, register, tool_codec
+from effectful_agents.types import Tool
+
+
+def fail(*_: Any) -> Any:
+    return {}["no such key"]
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+    @classmethod
+    def _missing_(cls, value):
+        return fail(value)
+
+
+@dataclasses.dataclass
+class Checked:
+    size: int
+
+    def __post_init__(self):
+        fail()
+
+
+@dataclasses.dataclass
+class WithInitVar:
+    size: int
+    scale: dataclasses.InitVar[int]
+
+    def __post_init__(self, scale):
+        if scale > 9:
+            fail()
+        self.size *= scale
+
+
+class Validated(pydantic.BaseModel):
+    size: int
+
+    @pydantic.field_validator("size")
+    @classmethod
+    def check(cls, size):
+        return fail(size)
+
+
+class Completed(pydantic.BaseModel):
+    size: int
+
+    def model_post_init(self, context):
+        fail()
+
+
+class OwnConstructor(pydantic.BaseModel):
+    size: int
+
+    def __init__(self, **values):
+        fail()
+
+
+class Before(pydantic.BaseModel):
+    size: int
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def check(cls, values):
+        return fail(values)
+
+
+class Wrapped(pydantic.BaseModel):
+    size: int
+
+    @pydantic.model_validator(mode="wrap")
+    @classmethod
+    def check(cls, values, handler):
+        return fail(handler(values))
+
+
+@attrs.define
+class Attrs:
+    size: int = attrs.field(validator=fail)
+
+
+class Registered:
+    pass
+
+
+register(Registered, Codec(dict[str, int], fail, fail))
+
+RECORDS = [Checked, Validated, Completed, OwnConstructor, Before, Wrapped, Attrs, Registered]
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_error_of_any_kind_is_told_with_its_place(kind, strict):
+    with pytest.raises(ValueError, match=r"^parts\[0\](\.size)?: Value error, KeyError: 'no such key'; it is "):
+        decode('{"parts": [{"size": 1}]}', dict[str, list[kind]], strict=strict)
+
+
+def test_an_error_in_the_search_for_a_member_of_an_enum_has_its_place():
+    with pytest.raises(ValueError, match=r"^\[0\]: Value error, KeyError: 'no such key'; it is \"blue\"$"):
+        decode('["blue"]', list[Colour])
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_answers_and_arguments_tell_of_it_too(kind):
+    def show(part: Any) -> None:
+        """Show."""
+
+    show.__annotations__["part"] = kind
+    for read in (answer_codec(kind).decode, tool_codec(Tool.define(show)).decode):
+        with pytest.raises(ValueError, match="KeyError: 'no such key'"):
+            read('{"part": {"size": 1}}' if read.__self__.__class__.__name__ == "ToolCodec" else '{"size": 1}')
+
+
+def test_what_runs_and_does_not_fail_changes_nothing():
+    assert decode('{"size": 2, "scale": 3}', WithInitVar) == WithInitVar(2, 3)
+    with pytest.raises(ValueError, match="KeyError"):
+        decode('{"size": 2, "scale": 10}', WithInitVar)
+
+
+@pytest.mark.parametrize(
+    ("tp", "text"),
+    [
+        (Annotated[int | str, pydantic.Field(gt=3)], '"x"'),
+        (Annotated[Any, pydantic.Field(gt=3)], '"x"'),
+        (Annotated[Any, pydantic.Field(max_length=3)], "5"),
+    ],
+)
+def test_a_limit_that_a_value_has_no_sense_for_is_told_to_the_model(tp, text):
+    with pytest.raises(ValueError, match=r"^\[0\]: Value error, TypeError: Unable to apply constraint"):
+        decode(f"[{text}]", list[tp])
+
+
+def test_a_type_described_while_another_form_is_registered_has_the_new_form():
+    class Late:
+        pass
+
+    begun, go_on = threading.Event(), threading.Event()
+    register(Late, Codec(str, str, str))
+
+    class Slow:
+        @classmethod
+        def __get_pydantic_core_schema__(cls, source, handler):
+            schema = handler(str)
+            begun.set()
+            assert go_on.wait(10)
+            return schema
+
+    @dataclasses.dataclass
+    class Both:
+        late: Late
+        slow: Slow
+
+    described = []
+    thread = threading.Thread(target=lambda: described.append(json_schema(Both)))
+    thread.start()
+    assert begun.wait(10)
+    register(Late, Codec(int, int, int))
+    go_on.set()
+    thread.join()
+
+    assert described  # in one of the two forms
+    assert json_schema(Both)["properties"]["late"] == {"type": "integer"}
+
+
+def test_types_are_kept_up_to_a_number_and_come_back_alike():
+    for size in range(1100):
+        assert encode(collections.deque([size]), collections.deque[Annotated[int, size]]) == [size]
