@@ -29,6 +29,7 @@ def harness(
     type_checker: Literal["mypy", "ty", "none"] | None = None,
     tool_calling: Literal["auto", "code", "json"] | None = None,
     tool_collection: Literal["none", "explicit", "auto"] = "explicit",
+    defer_tools: bool | int = True,
     check_contracts: bool = True,
     system_prompt: Literal["full", "brief"] | None = None,
     turns: int = 50,
@@ -49,7 +50,7 @@ def harness(
             failed on its way. 0 leaves both out.
         langfuse: Record calls with Langfuse.
         render: Show the conversation in the terminal as it grows.
-        dump_system_prompt: A Markdown file to write the system message to.
+        dump_system_prompt: A Markdown file to write the system message to, with the tokens of its sections.
         persist_db: An SQLite database that keeps agents which have an `__agent_id__`.
         eval_provider: What runs code that the model writes.
         type_checker: What checks such code before it runs.
@@ -57,6 +58,9 @@ def harness(
         tool_collection: Which tools are offered: `explicit`, those made with `Tool.define` and `Skill.define` that the
             skill sees; `auto`, public functions and methods as well that have a docstring and full annotations; `none`,
             none of them.
+        defer_tools: Whether many tools give way to two, which search the others and use one: True where that costs
+            fewer tokens (for tools of usual size from about 20 on), False never; or a number, where the tools are more
+            tokens than that, 0 for always. It is decided once in a conversation.
         check_contracts: Check the arguments of skills against the constraints in their annotations.
         system_prompt: `full` tells the model about the framework, the handlers and the code around the skill; `brief`
             only which function it answers. By default `brief` for local models, `full` for others.
@@ -87,6 +91,7 @@ def harness(
             type_checker=type_checker,
             tool_calling=tool_calling,
             tool_collection=tool_collection,
+            defer_tools=defer_tools,
             check_contracts=check_contracts,
             system_prompt=system_prompt,
             turns=turns,

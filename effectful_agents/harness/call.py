@@ -13,11 +13,10 @@ from typing import Any, NoReturn, cast
 
 from effectful_agents.encoding import decode
 from effectful_agents.errors import AgentsError, ConfigurationError, EncodingError
-from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.harness.launcher import one_line
 from effectful_agents.harness.stack import Harness
 from effectful_agents.messages import Request
-from effectful_agents.operations.loop import call_system, completion
+from effectful_agents.operations.loop import completion, write_system
 from effectful_agents.operations.prompt import PromptSection
 from effectful_agents.runtime import Interpretation, Layers, fwd, handler
 from effectful_agents.runtime.generics import has_type_variables
@@ -190,20 +189,17 @@ def ask_nobody(stack: Harness, skill: Skill[..., Any], arguments: inspect.BoundA
     """
     requests: list[Request] = []
     documents: list[PromptSection] = []
-    loop, *inside = stack.layers
 
-    def see(harness_prompt: PromptSection, agent_prompt: PromptSection) -> Any:
-        documents.append(cast(AgentLoop, loop).document(harness_prompt, agent_prompt))
+    def see(document: PromptSection) -> Any:
+        documents.append(document)
         return fwd()
 
     def stop(**request: Any) -> NoReturn:
         requests.append(cast(Request, request))
         raise _Stop
 
-    # Right inside the loop, where the sections of all other handlers are there.
-    seeing = Layers(loop, {call_system: see}, *inside, {completion: stop})
     with contextlib.suppress(_Stop):
-        _call(seeing, skill, arguments)
+        _call(Layers(stack, {write_system: see, completion: stop}), skill, arguments)
     if not requests:
         raise ConfigurationError(f"the call of `{skill.__name__}` ended without asking a model.")
     return Asked(requests[0], documents[0] if documents else None)

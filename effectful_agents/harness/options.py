@@ -142,8 +142,14 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--turns", type=int, metavar="N", help="turns that a call may take (50)")
     add("--system-prompt", choices=["full", "brief"], help="how much the model is told (brief for local models)")
-    add("--dump-system-prompt", metavar="FILE", help="write the system message to this Markdown file")
+    add("--dump-system-prompt", metavar="FILE", help="write the system message, with its tokens, to this file")
     add("--tool-collection", choices=["none", "explicit", "auto"], help="which tools are offered (explicit)")
+    add(
+        "--defer-tools",
+        type=_deferral,
+        metavar="WHEN",
+        help="whether many tools are searched and not shown: yes (where it pays), no, or above WHEN tokens (yes)",
+    )
     add("--tool-calling", choices=["auto", "code", "json"], help="how tools are called (json)")
     add("--eval-provider", choices=["builtin", "restricted", "none"], help="what runs code of the model (none)")
     add("--type-checker", choices=["mypy", "ty", "none"], help="what checks code of the model (none)")
@@ -181,3 +187,11 @@ def _setting(word: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def _deferral(word: str) -> bool | int:
+    if word in ("yes", "no"):
+        return word == "yes"
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(f"{word!r} is not yes, no, or a number of tokens")
+    return int(word)

@@ -13,6 +13,7 @@ import tenacity
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
 from effectful_agents.handlers.legibility import (
+    DeferredTools,
     FrameworkDocumenter,
     ImplicitToolExtractor,
     LexicalToolExtractor,
@@ -42,6 +43,7 @@ class Settings:
     type_checker: Literal["mypy", "ty", "none"] | None
     tool_calling: Literal["auto", "code", "json"] | None
     tool_collection: Literal["none", "explicit", "auto"]
+    defer_tools: bool | int
     check_contracts: bool
     system_prompt: Literal["full", "brief"] | None
     turns: int
@@ -68,7 +70,10 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         strict_tools=settings.strict_tools,
         strict_decoding=settings.strict_decoding,
     )
-    # Next to the loop: what adds or changes tools on the way to a request comes further inside.
+    # Outside of the extractor, and of whatever else offers tools: it defers what comes from further inside.
+    if settings.defer_tools is not False:
+        yield DeferredTools(threshold=None if settings.defer_tools is True else settings.defer_tools)
+    # Next to the loop, or to that: what adds or changes tools on the way to a request comes further inside.
     if settings.tool_collection == "explicit":
         yield LexicalToolExtractor()
     elif settings.tool_collection == "auto":
@@ -87,9 +92,9 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # whatever may change them on their way.
     if settings.render:
         yield _renderer()
-    # Sees the finished message wherever it stands.
+    # Sees the finished message, and all of its sections, wherever it stands.
     if settings.dump_system_prompt is not None:
-        yield SystemPromptDumper(settings.dump_system_prompt)
+        yield SystemPromptDumper(settings.dump_system_prompt, settings.model)
     # Outside of the retrying: a wrong argument stays wrong.
     if settings.check_contracts:
         yield PydanticSkillArgValidator()
@@ -178,6 +183,10 @@ def _check(settings: Settings) -> None:
             raise OptionError(f"`{name}` is {value!r}; it can be {', '.join(map(repr, choices))}.")
     if not isinstance(settings.num_retries, int) or settings.num_retries < 0:
         raise OptionError(f"`num_retries` is {settings.num_retries!r}; it is a number of attempts, 0 for none.")
+    if not isinstance(settings.defer_tools, int) or settings.defer_tools < 0:
+        raise OptionError(
+            f"`defer_tools` is {settings.defer_tools!r}; it is True, False, or a number of tokens, 0 for always."
+        )
     if settings.tool_calling in ("auto", "code") and settings.eval_provider in (None, "none"):
         raise OptionError(
             f"`tool_calling={settings.tool_calling!r}` has the model write Python, and `eval_provider` names nothing "

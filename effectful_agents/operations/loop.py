@@ -2,7 +2,8 @@
 
     call_agent        a skill is called                      (`Skill.__apply__`)
       skill_prompt      which text it is asked with          (`operations.templates`)
-      call_system       the system message is written
+      call_system       the system message is put together
+        write_system      its sections are written down
       call_user         the user message is written
       steer             what the program has said meanwhile joins in
       call_assistant    one turn: a request and its decoded reply
@@ -10,9 +11,9 @@
           send_request      the request on its way to a model
       call_tool         one tool call is carried out
 
-`handlers.loop.AgentLoop` gives a meaning to the five `call_*` operations, a handler of `handlers.provision` to
-`send_request`. Every other handler intercepts some of them and forwards with `fwd`. A handler of `call_agent` takes the
-skill by position only, since a skill may have a parameter of any name:
+`handlers.loop.AgentLoop` gives a meaning to the five `call_*` operations and to `write_system`, a handler of
+`handlers.provision` to `send_request`. Every other handler intercepts some of them and forwards with `fwd`. A handler
+of `call_agent` takes the skill by position only, since a skill may have a parameter of any name:
 
     def call_agent(self, skill, /, *args, **kwargs): ...
 """
@@ -55,6 +56,7 @@ __all__ = [
     "send_request",
     "steer",
     "tool_result",
+    "write_system",
 ]
 
 _LOOP = (
@@ -111,9 +113,25 @@ def call_system(harness_prompt: PromptSection, agent_prompt: PromptSection) -> S
         agent_prompt: The task: what the loop found out about the skill that is called.
 
     Returns:
-        The message, with both halves.
+        The message, with both halves, as `write_system` writes them.
     """
     raise MissingHandlerError("call_system", _LOOP)
+
+
+@Operation.define
+def write_system(document: PromptSection) -> SystemMessage:
+    """Write down the sections of a system message, when all of them are there.
+
+    The rule of `call_system` performs it. A handler of `call_system` sees what stands further inside only; one that
+    wants to see every section, wherever it stands, handles this.
+
+    Args:
+        document: It has no title; its sections are the halves of the message.
+
+    Returns:
+        The message.
+    """
+    raise MissingHandlerError("write_system", _LOOP)
 
 
 @Operation.define

@@ -19,10 +19,12 @@ class History(list[Message]):
         owner: Identity of the agent whose history this is, or None. A shallow copy of an agent shares the attribute
             with the original; by this number the copy notices, and goes on with a list of its own.
         reserved: Identifiers that count as taken though no call in the list has them: those of calls that will join it.
+        memo: Where handlers keep what they decided for this conversation, by keys of their own; a copy starts anew.
     """
 
     owner: int | None
     reserved: set[ToolCallID]
+    memo: dict[Any, Any]
     _ids: set[ToolCallID]
     _seen: int
 
@@ -30,6 +32,7 @@ class History(list[Message]):
         super().__init__(messages)
         self.owner = owner
         self.reserved = set()
+        self.memo = {}
         self._ids = set()
         self._seen = 0
 

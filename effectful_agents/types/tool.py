@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
 import types
 import typing
@@ -63,6 +64,7 @@ class Tool[**P, T](Operation[P, T]):
     timeout: float | None
     is_async: bool
     owner: type | None
+    serial: int  # how many tools were made before: what tells those apart that are alike in all else
     __context__: LexicalContext
 
     def __init__(
@@ -88,6 +90,7 @@ class Tool[**P, T](Operation[P, T]):
         self.timeout = timeout
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(default))
         self.owner = None
+        self.serial = next(_serials)
         self.__context__ = LexicalContext.of(default)
         self._validate(default)
 
@@ -231,6 +234,8 @@ class Tool[**P, T](Operation[P, T]):
                 )
             return super().define(default, **options)
 
+
+_serials = itertools.count()
 
 # What an annotation may name.
 _TYPES = (type, typing.TypeAliasType, typing.TypeVar, types.GenericAlias, types.UnionType)

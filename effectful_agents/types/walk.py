@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from typing import Any, override
 
 from effectful_agents.types.tool import Tool
 
-__all__ = ["ToolSet", "is_agent", "is_tool", "tools_in_scope", "tools_of"]
+__all__ = ["ToolSet", "in_order", "is_agent", "is_tool", "tools_in_scope", "tools_of"]
 
 type Wrap = Callable[[types.FunctionType], Tool | None]
 """Makes a tool of a function, or None of one that is not to be offered; of the same function the same tool."""
@@ -18,6 +18,9 @@ _MISSING = object()
 
 class ToolSet(frozenset[Tool]):
     """A set of tools that knows their order, and keeps what was made of it.
+
+    It is iterated over in that order, and so are sets that are made of it with `|`, `&` and `-`: that of a plain set
+    is another in each process.
 
     Attributes:
         order: The tools, as they stand in their scope.
@@ -33,6 +36,39 @@ class ToolSet(frozenset[Tool]):
         self.order = order
         self.memo = {}
         return self
+
+    @override
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self.order)
+
+    @override
+    def __or__(self, other: Any) -> Any:
+        return ToolSet((*self.order, *in_order(other))) if isinstance(other, Set) else NotImplemented
+
+    @override
+    def __ror__(self, other: Any) -> Any:
+        return ToolSet((*in_order(other), *self.order)) if isinstance(other, Set) else NotImplemented
+
+    @override
+    def __and__(self, other: Any) -> Any:
+        return ToolSet(tool for tool in self.order if tool in other) if isinstance(other, Set) else NotImplemented
+
+    @override
+    def __sub__(self, other: Any) -> Any:
+        return ToolSet(tool for tool in self.order if tool not in other) if isinstance(other, Set) else NotImplemented
+
+
+def in_order(tools: Iterable[Tool]) -> list[Tool]:
+    """Tools in an order that is the same in every process: by name, and of those alike the one made first comes first.
+
+    Args:
+        tools: They may come from a plain set, whose order is another in each process.
+    """
+    return sorted(tools, key=_order)
+
+
+def _order(tool: Tool) -> tuple[str, str, str, str, int]:
+    return tool.__name__, tool.__module__ or "", tool.__qualname__, tool.description, tool.function.serial
 
 
 def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None, wrap: Wrap | None = None) -> list[Tool]:
@@ -123,4 +159,9 @@ def is_agent(value: Any) -> bool:
     """Whether a value is an agent."""
     # What `isinstance(value, Agent)` says, in a tenth of the time: scopes hold hundreds of other values.
     kind = type(value)
-    return not issubclass(kind, type) and getattr(kind, "__agent_id__", _MISSING) is not _MISSING
+    try:
+        if issubclass(kind, type) or getattr(kind, "__agent_id__", _MISSING) is _MISSING:
+            return False
+    except Exception:  # a metaclass may answer in any way, or not at all
+        return False
+    return any("__agent_id__" in vars(cls) for cls in kind.__mro__)

@@ -145,7 +145,7 @@ def test_the_system_message_can_be_written_to_a_file(tmp_path):
     for path in (tmp_path / "path.md", str(tmp_path / "text.md")):
         _, (request,) = ask(3, dump_system_prompt=path)
         with open(path, encoding="utf-8") as file:
-            assert file.read() == request["messages"][0]["content"]
+            assert file.read().endswith(f"\n\n{request['messages'][0]['content']}\n")
 
 
 @pytest.mark.parametrize(("render", "terminal", "shown"), [(True, "1", True), (True, "0", False), (False, "1", False)])
@@ -244,6 +244,12 @@ def test_an_unknown_choice_is_told_with_the_choices(name, value, choices):
 def test_numbers_out_of_their_range_are_told(name, value):
     with pytest.raises(OptionError, match=f"`{name}` is {value}"):
         harness(**{name: value})
+
+
+@pytest.mark.parametrize("value", [-1, 0.5, "auto", None])
+def test_what_deferral_cannot_be_is_told(value):
+    with pytest.raises(OptionError, match=f"`defer_tools` is {value!r}; it is True, False"):
+        harness(defer_tools=value)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from effectful_agents.testing import ScriptedModel
 
 STACK = [
     "AgentLoop",
+    "DeferredTools",
     "LexicalToolExtractor",
     "LiteLLMConfigurer",
     "LocalModel",
@@ -55,6 +56,8 @@ def test_the_handlers_stand_in_this_order(tmp_path):
         ({"num_retries": 0}, {"SystemPromptDumper", "TenacityRetryer"}),
         ({"check_contracts": False}, {"SystemPromptDumper", "PydanticSkillArgValidator"}),
         ({"tool_collection": "none"}, {"SystemPromptDumper", "LexicalToolExtractor"}),
+        ({"defer_tools": False}, {"SystemPromptDumper", "DeferredTools"}),
+        ({"defer_tools": 0}, {"SystemPromptDumper"}),
         ({"system_prompt": "brief"}, {"SystemPromptDumper", "FrameworkDocumenter"}),
         ({"model": "local/smollm2"}, {"SystemPromptDumper", "FrameworkDocumenter"}),
     ],

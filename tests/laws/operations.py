@@ -26,6 +26,7 @@ from effectful_agents.operations.loop import (
     count_tokens,
     send_request,
     steer,
+    write_system,
 )
 from effectful_agents.operations.prompt import section
 from effectful_agents.operations.steps import emit
@@ -52,6 +53,7 @@ CALL: Any = DecodedToolCall(measure, inspect.signature(measure).bind("abc"), "c1
 PERFORM: dict[Operation, Callable[[], Any]] = {
     call_agent: lambda: ask("?"),
     call_system: lambda: call_system(section("Harness"), section("Task", "Do it.")),
+    write_system: lambda: write_system(section("", section("Task", "Do it."))),
     call_user: lambda: call_user(section("ask", "?")),
     call_assistant: lambda: call_assistant([USER], str, {}, frozenset()),
     call_tool: lambda: call_tool(CALL),

@@ -194,7 +194,7 @@ ORDERED: tuple[Ordered, ...] = (
 )
 
 WITH_SECTIONS = (
-    *(DeferredTools, FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
+    *(FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
     *(PydanticSkillArgValidator, TenacityRetryer),
 )
 

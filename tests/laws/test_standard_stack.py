@@ -10,6 +10,7 @@ from effectful_agents import harness
 
 FULL = [
     "AgentLoop",
+    "DeferredTools",
     "LexicalToolExtractor",
     "LiteLLMConfigurer",
     "LocalModel",
@@ -20,8 +21,8 @@ FULL = [
     "ToolOutputCap",
 ]
 BRIEF = [name for name in FULL if name != "FrameworkDocumenter"]
-DUMPING = [*FULL[:6], "SystemPromptDumper", *FULL[6:]]
-RENDERING = [*FULL[:6], "RichTerminalRenderer", *FULL[6:]]
+DUMPING = [*FULL[:7], "SystemPromptDumper", *FULL[7:]]
+RENDERING = [*FULL[:7], "RichTerminalRenderer", *FULL[7:]]
 
 
 def without(name: str) -> list[str]:
@@ -41,7 +42,9 @@ def without(name: str) -> list[str]:
         ({"render": True}, RENDERING),
         ({"check_contracts": False}, without("PydanticSkillArgValidator")),
         ({"tool_collection": "none"}, without("LexicalToolExtractor")),
-        ({"tool_collection": "auto"}, ["AgentLoop", "ImplicitToolExtractor", *FULL[2:]]),
+        ({"defer_tools": False}, without("DeferredTools")),
+        ({"defer_tools": 500}, FULL),
+        ({"tool_collection": "auto"}, ["AgentLoop", "DeferredTools", "ImplicitToolExtractor", *FULL[3:]]),
         (
             {
                 "model": "local/smollm2",
@@ -50,6 +53,7 @@ def without(name: str) -> list[str]:
                 "dump_system_prompt": "prompt.md",
                 "check_contracts": False,
                 "tool_collection": "none",
+                "defer_tools": False,
             },
             [
                 *("AgentLoop", "LiteLLMConfigurer", "LocalModel", "HistoryBuilder"),

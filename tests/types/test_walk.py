@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool
-from effectful_agents.types.walk import is_agent, tools_in_scope, tools_of
+from effectful_agents.types.walk import ToolSet, in_order, is_agent, tools_in_scope, tools_of
 
 
 def tool(name: str) -> Tool:
@@ -233,3 +233,60 @@ def test_what_is_an_agent():
 def test_what_is_none(value):
     assert not is_agent(value)
     assert not isinstance(value, Agent)
+
+
+class Answering(type):
+    """A metaclass that has an answer to everything."""
+
+    def __getattr__(cls, name: str) -> Any:
+        return name
+
+
+class Failing(type):
+    """A metaclass that fails at everything."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+@pytest.mark.parametrize("meta", [Answering, Failing])
+def test_what_a_metaclass_says_makes_no_agent(meta):
+    odd = meta("Odd", (), {})
+    assert not is_agent(odd())
+    assert not is_agent(odd)
+    made = tool("made")
+    assert tools_in_scope({"odd": odd(), "made": made}) == [made]
+
+
+# Sets of tools
+
+
+def test_a_set_is_iterated_over_in_its_order_and_so_are_those_made_of_it():
+    many = [tool(f"t{number}") for number in range(30)]
+    shuffled = many[::3] + many[1::3] + many[2::3]
+    found = ToolSet(shuffled)
+    assert list(found) == shuffled
+    assert list(found | set(many[:5])) == shuffled
+    assert list(found - set(many[:5])) == [one for one in shuffled if one not in many[:5]]
+    assert list(found & set(many[:5])) == [one for one in shuffled if one in many[:5]]
+    more = {tool(f"more{number}") for number in range(9)}
+    assert names(found | more) == [*names(shuffled), *(f"more{number}" for number in range(9))]
+    assert names(frozenset(more) | found) == [*(f"more{number}" for number in range(9)), *names(shuffled)]
+    assert all(isinstance(one, ToolSet) for one in (found | more, frozenset(more) | found, found & more, found - more))
+    assert found | set(many) == frozenset(many)
+    with pytest.raises(TypeError):
+        found | [tool("x")]
+
+
+def test_tools_that_are_alike_stand_in_the_order_in_which_they_were_made():
+    def made(value: int) -> Tool:
+        @Tool.define
+        def same() -> int:
+            """All the same."""
+            return value
+
+        return same
+
+    alike = [made(number) for number in range(30)]
+    assert [one() for one in in_order(frozenset(alike))] == list(range(30))
+    assert [one() for one in in_order(frozenset(one.named("other") for one in alike))] == list(range(30))

@@ -15,7 +15,7 @@ from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, DecodedToolCall, ToolResult, call_assistant, call_tool
 from effectful_agents.operations.world import sleep
 from effectful_agents.runtime import fwd, implements
-from effectful_agents.types import Tool
+from effectful_agents.types import History, Tool
 
 __all__ = ["TenacityRetryer"]
 
@@ -96,8 +96,7 @@ class TenacityRetryer(PromptInjectingInterpretation):
             if pending is not None:  # the first attempt, which has been made already
                 pending, raised = None, pending
                 raise raised
-            sent = history if messages is history else [*messages, *history[start:]]
-            return fwd(sent, *rest)
+            return fwd(history if messages is history else _followed(messages, history, start), *rest)
 
         reply = self.call_assistant_retryer.copy()(attempt)
         del history[start:]
@@ -117,3 +116,11 @@ class TenacityRetryer(PromptInjectingInterpretation):
             raise
         finally:
             _taken_on.set(outer)
+
+
+def _followed(messages: Sequence[Message], history: MutableSequence[Message], start: int) -> History:
+    """What is sent in the place of the history, and what the history got since; what is taken there is taken here."""
+    longer = History([*messages, *history[start:]])
+    for taken in (messages, history):
+        longer.reserve((taken if isinstance(taken, History) else History(taken)).call_ids())
+    return longer

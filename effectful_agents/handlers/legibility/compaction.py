@@ -6,7 +6,7 @@ import contextvars
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from effectful_agents.errors import OptionError
+from effectful_agents.errors import ContextLengthError, OptionError
 from effectful_agents.handlers.legibility.summary import is_summary, summary_message
 from effectful_agents.messages import Message, Response, Usage
 from effectful_agents.messages.mending import RUNNING
@@ -40,8 +40,13 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
     *The prefix of the prompt changes* with each compaction, so the provider's cache is of no use for that turn.
 
     The summary is asked for with a request of its own through `completion`, without tools and with at most an eighth
-    of the tokens that set it off; what is too long for one request is summarised in several. If such a request fails,
-    or gives no text, the error ends the call and the history stays: nothing is dropped without a summary.
+    of the tokens that set it off; what is too long for one request is summarised in several. Each of them is a
+    `ModelStep`, like any other request. If one fails, or gives no text, the error ends the call and the history stays:
+    nothing is dropped without a summary.
+
+    It acts as well when the provider refuses a request as too long, whatever it took the limit to be: the conversation
+    is compacted to the limit that the error names, or else to one below what was refused, and the turn is asked for
+    again, once. Where nothing can give way the error passes.
 
     The size of a request is what the model reported for the turn before, and a count of what is new. Where the model
     reports nothing, and in the first turn of a call, all of it is counted, without the tools. Counts are those of
@@ -51,14 +56,15 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
 
     Args:
         limit: Tokens that the model can read, prompt and reply together; None for what `count_tokens` says. Where
-            that does not know the model, it never acts. LiteLLM's models are known as soon as it is loaded, so say
-            the number where a run has to be repeatable.
+            that does not know the model, it acts only when a request is refused. LiteLLM's models are known as soon as
+            it is loaded, so say the number where a run has to be repeatable.
         share: The share of the limit from which on it acts, above 0 and at most 1.
 
     Raises:
         OptionError: An option has a value that it cannot have.
         ResultDecodingError: From a call: the summary was empty.
         ProviderError: From a call: the request for the summary failed.
+        ContextLengthError: From a call: a request is too long, and nothing in it can give way, or it still is.
 
     >>> from effectful_agents import Agent, NotHandled, Skill, handler, harness
     >>> from effectful_agents.testing import ScriptedModel
@@ -106,12 +112,26 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
             shorter = _compacted(sent, call.question, tokens, limit, self.share)
             if shorter is not None:
                 sent = call.take(messages, shorter)
-        outer = _turns.get()
-        _turns.set((*outer, call.begun(sent)))
+
+        def ask() -> AssistantResult[Any]:
+            outer = _turns.get()
+            _turns.set((*outer, call.begun(sent)))
+            try:
+                return fwd() if sent is messages else fwd(sent, response_type, env, tools)
+            finally:
+                _turns.set(outer)
+
         try:
-            return fwd() if sent is messages else fwd(sent, response_type, env, tools)
-        finally:
-            _turns.set(outer)
+            return ask()
+        except ContextLengthError as error:
+            tokens = error.prompt_tokens or call.measure(sent)[0]
+            # Less than what was refused, where nobody says how much less.
+            limit = error.limit or max(int(self.share * tokens), 1)
+            shorter = _compacted(sent, call.question, tokens, limit, self.share)
+            if shorter is None:
+                raise
+            sent = call.take(messages, shorter)
+        return ask()
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
@@ -172,6 +192,8 @@ class _Call:
             self._instead = None
             return messages
         shorter.extend(messages[place.length :])
+        if isinstance(messages, History):  # calls inside the last turn's tools have taken some
+            shorter.reserve(messages.reserved)
         self._instead = shorter, _Place.at_end(messages)
         return shorter
 
@@ -195,7 +217,8 @@ class _Call:
             history[:] = shorter
             return history
         instead = History(shorter)
-        instead.reserve(History(messages).call_ids())  # the history has them still
+        # The history has them still, and those of calls that will join it are reserved there.
+        instead.reserve((messages if isinstance(messages, History) else History(messages)).call_ids())
         self._instead = instead, _Place.at_end(messages)
         return instead
 

@@ -8,7 +8,8 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+import weakref
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
 from typing import Annotated, Any, NamedTuple, cast
 
 import pydantic
@@ -18,43 +19,58 @@ from effectful_agents.errors import OptionError, ToolCallDecodingError
 from effectful_agents.messages import Message
 from effectful_agents.messages.text import safe_text
 from effectful_agents.operations.counting import estimate_tokens
-from effectful_agents.operations.legibility import PromptInjectingInterpretation
+from effectful_agents.operations.history import conversation
 from effectful_agents.operations.loop import AssistantResult, DecodedToolCall, call_assistant
 from effectful_agents.operations.templates import prompted_tools
-from effectful_agents.runtime import fwd, implements
-from effectful_agents.types import Scope, Tool
-from effectful_agents.types.walk import ToolSet
+from effectful_agents.runtime import ObjectInterpretation, fwd, implements
+from effectful_agents.types import History, Scope, Tool
+from effectful_agents.types.walk import ToolSet, in_order
 
 __all__ = ["DeferredTools", "worth_deferring"]
 
 
-class DeferredTools(PromptInjectingInterpretation):
-    """Where you are offered `search_tools` and `use_tool`, most of the tools are in a catalogue, too many to show.
+class DeferredTools(ObjectInterpretation[Any, Any]):
+    """Offer two tools, to search the others and to use one, where there are many.
 
-    What is in the catalogue counts as offered. Say to `search_tools` in a few words what has to be done, and call what
-    it finds with `use_tool`. Search before you conclude that there is no tool for something, and with other words if
-    nothing fits. What you have found stays: do not search for it again.
+    Intercepts `call_assistant`: forwards with two tools in the place of the catalogue, and puts in the place of each
+    call of `use_tool` the call that was meant. So `call_tool` and whoever handles it see the real tool. Where few tools
+    are offered it changes nothing. It adds no section to the system message: that is written before anybody knows the
+    tools, and what the model has to know stands in the descriptions of the two.
+
+    It is decided once in a conversation, at the first turn that has tools to defer, and holds for the later calls of
+    the same agent, so that the beginning of its requests stays the same while tools come and go. The tools of a request
+    stay the same from turn to turn, also when the catalogue changes.
+
+    Outside of the extractor, and of other handlers that offer tools: it defers what comes from further inside.
+    `harness(defer_tools=…)` puts it there.
+
+    Args:
+        max_results: Tools that a search finds, at least 1. With more, a model chooses worse.
+        threshold: Tokens that the definitions of the tools have to exceed for them to be deferred, 0 for always; None
+            leaves it to `worth_deferring`.
+        always: Names of tools that are offered as they are. Those of other handlers that end a call or are needed in
+            every one belong here.
+
+    Raises:
+        OptionError: An option has a value that it cannot have.
+
+    >>> from effectful_agents import NotHandled, Skill, handler, harness
+    >>> from effectful_agents.testing import ScriptedModel, calls
+    >>> @Tool.define
+    ... def weather(city: str) -> str:
+    ...     '''The weather in a city.'''
+    ...     return "sunny"
+    >>> @Skill.define
+    ... def ask(question: str) -> str:
+    ...     '''{question}'''
+    ...     raise NotHandled
+    >>> model = ScriptedModel(calls("use_tool", name="weather", arguments={"city": "Oslo"}), "It is sunny.")
+    >>> with handler(harness(defer_tools=0)), handler(model):
+    ...     ask("How is Oslo?")
+    'It is sunny.'
+    >>> [tool["function"]["name"] for tool in model.requests[0]["tools"]]
+    ['search_tools', 'use_tool']
     """
-
-    # Intercepts `call_assistant`: forwards with two tools in the place of the catalogue, and puts in the place of each
-    # call of `use_tool` the call that was meant. So `call_tool` and whoever handles it see the real tool.
-    #
-    # Outside of the extractor, and of other handlers that offer tools: it defers what comes from further inside.
-    #
-    #     with handler(harness(model=…, tool_collection="none")):
-    #         with handler(DeferredTools()), handler(LexicalToolExtractor()): ...
-    #
-    # The tools of a request stay the same from turn to turn, also when the catalogue changes.
-    #
-    # Args:
-    #     max_results: Tools that a search finds, at least 1. With more, a model chooses worse.
-    #     threshold: Tokens that the definitions of the tools have to exceed for them to be deferred, 0 for always; None
-    #         leaves it to `worth_deferring`.
-    #     always: Names of tools that are offered as they are. Those of other handlers that end a call or are needed in
-    #         every one belong here.
-    #
-    # Raises:
-    #     OptionError: An option has a value that it cannot have.
 
     def __init__(self, max_results: int = 5, *, threshold: int | None = None, always: Collection[str] = ()) -> None:
         _check_number("max_results", max_results, 1)
@@ -76,37 +92,55 @@ class DeferredTools(PromptInjectingInterpretation):
     ) -> AssistantResult[Any]:
         if not isinstance(env, Scope):  # no call of a skill
             return fwd()
-        catalogue = self._catalogue(prompted_tools(tools), env.skill)
+        catalogue = self._catalogue(tools, env)
         if catalogue is None:
             return fwd()
         env.memo[_Catalogue] = catalogue  # for the decoding of `use_tool`
         message, tool_calls, answer = fwd(messages, response_type, env, catalogue.offered)
         return message, [_meant(call) for call in tool_calls], answer
 
-    def _catalogue(self, tools: Set[Tool], anchor: Tool) -> _Catalogue | None:
-        """The catalogue of a turn, or None where there is nothing to defer; the same for the same set of tools."""
-        if not isinstance(tools, ToolSet):
-            return self._make(tools, anchor)
+    def _catalogue(self, tools: Set[Tool], env: Scope) -> _Catalogue | None:
+        """The catalogue of a turn, or None where nothing is deferred; the same for the same set of tools."""
         # By values and not by this handler, which the set, that of a module above all, may long outlive.
-        key = DeferredTools, anchor, self.max_results, self.threshold, self.always
-        if key not in tools.memo:
-            tools.memo[key] = self._make(tools, anchor)
-        return tools.memo[key]
-
-    def _make(self, tools: Set[Tool], anchor: Tool) -> _Catalogue | None:
-        if _use_tool in tools:  # one further inside has done it
+        key = DeferredTools, self.max_results, self.threshold, self.always
+        decided = _kept_for_the_conversation(env)
+        if decided.get(key) is False or not tools or _use_tool in tools:  # one further inside has done it
             return None
+        tools = prompted_tools(tools)
+        kept = tools.memo if isinstance(tools, ToolSet) else {}
+        made: _Choice | None = kept.get((key, env.skill))
+        if made is None:
+            made = kept[key, env.skill] = self._choice(tools, env.skill)
+        if made.catalogue is None:
+            return None
+        return made.catalogue if decided.setdefault(key, made.pays) else None
+
+    def _choice(self, tools: Set[Tool], anchor: Tool) -> _Choice:
         # A skill is not offered to itself, unless it is recursive. The loop sees to that, but not to what is in here.
         usable = [tool for tool in tools if tool != anchor or getattr(tool, "recursive", False)]
         deferred = [tool for tool in usable if tool.__name__ not in self.always]
-        if not self._pays(deferred):
-            return None
-        return _Catalogue(deferred, [tool for tool in usable if tool.__name__ in self.always], self.max_results)
+        if not deferred:
+            return _Choice(None, pays=False)
+        others = [tool for tool in usable if tool.__name__ in self.always]
+        return _Choice(_Catalogue(deferred, others, self.max_results), self._pays(deferred))
 
     def _pays(self, deferred: Sequence[Tool]) -> bool:
         if self.threshold is None:
             return worth_deferring(deferred, max_results=self.max_results)
-        return bool(deferred) and sum(map(_tokens_of, deferred)) > self.threshold
+        return sum(map(_tokens_of, deferred)) > self.threshold
+
+
+class _Choice(NamedTuple):
+    """What could be done with a set of tools: its catalogue, if there is anything in it, and whether that pays."""
+
+    catalogue: _Catalogue | None
+    pays: bool
+
+
+def _kept_for_the_conversation(env: Scope) -> dict[Any, Any]:
+    """Where it is kept what holds for a whole conversation: that of the agent, or else the call is all of it."""
+    history = conversation(env.skill) if env.skill.agent is not None else None
+    return history.memo if isinstance(history, History) else env.memo
 
 
 def _check_number(name: str, value: Any, least: int) -> None:
@@ -149,7 +183,15 @@ def worth_deferring(tools: Iterable[Tool], *, max_results: int = 5) -> bool:
 
 
 def _tokens_of(tool: Tool) -> int:
-    return estimate_tokens(json.dumps(tool_codec(tool).definition(), ensure_ascii=False))
+    sizes = _sizes.setdefault(tool.function, {})
+    shown = tool.__name__, tool.description
+    if shown not in sizes:
+        sizes[shown] = estimate_tokens(json.dumps(tool_codec(tool).definition(), ensure_ascii=False))
+    return sizes[shown]
+
+
+# By what one tool is shown with: it is measured for each set that it is in, and sets are made anew.
+_sizes: MutableMapping[Tool, dict[tuple[str, str], int]] = weakref.WeakKeyDictionary()
 
 
 @functools.cache
@@ -177,7 +219,10 @@ class _Catalogue:
 
     @Tool.define(idempotent=True, concurrent=True)
     def search_tools(self, query: str) -> str:
-        """Find tools: those that fit best, each with name, description and the schema of its parameters.
+        """Find tools: most are in a catalogue, too many to show, and count as offered to you.
+
+        Gives those that fit best, each with name, description and the schema of its parameters. Search before you
+        conclude that there is no tool for something, and with other words if nothing fits; what you have found stays.
 
         Args:
             query: What has to be done, in a few words.
@@ -252,7 +297,7 @@ def _meant(call: DecodedToolCall[Any] | ToolCallDecodingError) -> DecodedToolCal
 def _named(tools: Iterable[Tool]) -> dict[str, Tool]:
     """The tools by name, in an order that does not depend on theirs; of those with the same name all but one number."""
     named: dict[str, Tool] = {}
-    for tool in sorted(tools, key=lambda one: (one.__name__, one.__module__ or "", one.__qualname__, one.description)):
+    for tool in in_order(tools):
         name, number = tool.__name__, 2
         while name in named:
             name, number = f"{tool.__name__}_{number}", number + 1

@@ -59,9 +59,13 @@ def _is_published(function: types.FunctionType) -> bool:
         return False
     if (function.__module__ or "").partition(".")[0] in _FRAMEWORK:
         return False
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    try:
+        signature, inner = inspect.signature(function), inspect.unwrap(function)
+    except (TypeError, ValueError):  # what somebody wrote into its attributes is no signature
         return False
-    signature = inspect.signature(function)
+    # What a generator is wrapped in, as a context manager is, gives no value for a model either.
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        return False
     parameters = list(signature.parameters.values())
     if parameters and is_method(function):
         del parameters[0]

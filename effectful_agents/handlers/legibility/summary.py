@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from effectful_agents.errors import ProviderError, RefusalError, ResultDecodingError
+from effectful_agents.errors import ContextLengthError, ProviderError, RefusalError, ResultDecodingError
 from effectful_agents.handlers.legibility.output_cap import shortened
 from effectful_agents.messages import Message, UserMessage
 from effectful_agents.messages.text import safe_text
 from effectful_agents.operations.counting import estimate_tokens
-from effectful_agents.operations.loop import completion
 from effectful_agents.operations.steps import current_ids, ids_of_call
+from effectful_agents.operations.telling import ask
 
 __all__ = ["is_summary", "summary_message"]
 
@@ -63,10 +63,21 @@ def summary_message(
         request = shortened(_line(question, names), _SHORTEST)
         lines.append(f"--- What follows was done for this request, which is still being answered:\n{request}")
         lines += [_line(message, names) for message in work]
-    said = ""
-    for part in _portions(lines, budget, room):
-        said = _ask(task, f"--- A summary of what was before:\n{said}\n---\n{part}" if said else part, room)
+    said = _summary(task, lines, budget, room)
     return {"role": "user", "content": f"{_WITH_WORK if work else _ALL}\n{said}"}
+
+
+def _summary(task: str, lines: Sequence[str], budget: float, room: int) -> str:
+    """The summary of all lines; where the model can read even less than was thought, in smaller requests."""
+    said = ""
+    try:
+        for part in _portions(lines, budget, room):
+            said = _ask(task, f"--- A summary of what was before:\n{said}\n---\n{part}" if said else part, room)
+    except ContextLengthError:
+        if budget <= _SHORTEST:
+            raise
+        return _summary(task, lines, budget / 2, room)
+    return said
 
 
 def _portions(lines: Sequence[str], budget: float, room: int) -> Iterator[str]:
@@ -116,9 +127,11 @@ def _ask(task: str, conversation: str, room: int) -> str:
     ids = current_ids()
     # Its pieces are not those of the turn that is about to begin: whoever listens takes them for a nested call's.
     with contextlib.nullcontext() if ids is None else ids_of_call(ids.skill):
-        response = completion(
-            messages=[{"role": "system", "content": task}, {"role": "user", "content": conversation}],
-            max_tokens=room,
+        response = ask(
+            {
+                "messages": [{"role": "system", "content": task}, {"role": "user", "content": conversation}],
+                "max_tokens": room,
+            }
         )
     return _read(response)
 

@@ -19,7 +19,6 @@ from effectful_agents.errors import (
 from effectful_agents.handlers.loop.offer import offer
 from effectful_agents.handlers.loop.prompts import brief_task, full_task, user_section
 from effectful_agents.handlers.loop.reply import decode_answer, decode_tool_calls, read_reply
-from effectful_agents.handlers.loop.telling import ask, tell_end
 from effectful_agents.handlers.loop.timing import tool_value
 from effectful_agents.handlers.loop.tool_calls import carry_out
 from effectful_agents.messages import Message, Request, SystemMessage, ToolMessage, UserMessage
@@ -35,9 +34,11 @@ from effectful_agents.operations.loop import (
     call_tool,
     call_user,
     steer,
+    write_system,
 )
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.steps import ids_of_call
+from effectful_agents.operations.telling import ask, tell_end
 from effectful_agents.operations.templates import prompted, prompted_tools
 from effectful_agents.runtime import SignalScope, Term, check_stopped, implements
 from effectful_agents.types import Scope, Skill, Tool
@@ -153,13 +154,13 @@ class AgentLoop(PromptInjectingInterpretation):
 
     @implements(call_system)
     def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:
-        return {"role": "system", "content": _text(self.document(harness_prompt, agent_prompt))}
-
-    def document(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> PromptSection:
-        # The sections that the system message is written from.
         if self.brief:
-            return section("", agent_prompt)
-        return section("", with_section(harness_prompt, self.prompt_section()), agent_prompt)
+            return write_system(section("", agent_prompt))
+        return write_system(section("", with_section(harness_prompt, self.prompt_section()), agent_prompt))
+
+    @implements(write_system)
+    def write_system(self, document: PromptSection) -> SystemMessage:
+        return {"role": "system", "content": _text(document)}
 
     @implements(call_user)
     def call_user(self, user_prompt: PromptSection) -> UserMessage:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from effectful_agents.encoding import tool_codec
 from effectful_agents.messages import ToolDefinition
 from effectful_agents.types import Skill, Tool
-from effectful_agents.types.walk import ToolSet
+from effectful_agents.types.walk import ToolSet, in_order
 
 __all__ = ["Offer", "offer"]
 
@@ -49,15 +49,11 @@ def offer(tools: Set[Tool], anchor: Skill | None, *, strict: bool = False) -> Of
 
 def _make(tools: Iterable[Tool], anchor: Skill | None, *, strict: bool) -> Offer:
     named: dict[str, Tool] = {}
-    for tool in sorted(tools, key=_order):  # of those that are alike in all of this, the scope's order stays
+    for tool in in_order(tools):
         if anchor is not None and tool == anchor and not anchor.recursive:
             continue
         named[_free_name(tool.__name__, named)] = tool
     return Offer([tool_codec(tool).definition(name, strict=strict) for name, tool in named.items()], named)
-
-
-def _order(tool: Tool) -> tuple[str, str, str, str]:
-    return tool.__name__, tool.__module__ or "", tool.__qualname__, tool.description
 
 
 def _free_name(name: str, taken: Mapping[str, Tool]) -> str:

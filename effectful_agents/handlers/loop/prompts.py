@@ -8,7 +8,7 @@ import re
 import reprlib
 import types
 import weakref
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from effectful_agents.encoding import format_as_content_blocks, tool_codec
@@ -199,13 +199,23 @@ def _write_tables(shape: list[tuple[Any, Any]]) -> tuple[PromptSection | None, P
             continue
         if isinstance(kind, types.ModuleType):
             if name[0] != "_":
-                modules.append((name, kind.__name__))
+                modules.append((name, _in_a_table(vars(kind).get("__name__"))))
         elif name[:2] != "__" or name[-2:] != "__":
-            bindings.append((name, kind.__name__))
+            bindings.append((name, _in_a_table(_name_of_type(kind))))
     return (
         _table_section("Imported modules", ("Name", "Module"), modules),
         _table_section("Lexical scope", ("Name", "Type"), bindings),
     )
+
+
+_name_of_type: Callable[[type], str] = vars(type)["__name__"].__get__
+"""The name that a type has: a scope holds values of any kind, and what a metaclass says of its name may be an error."""
+
+_ENDS_A_CELL = re.compile(r"[\s|`]+")
+
+
+def _in_a_table(name: Any) -> str:
+    return _ENDS_A_CELL.sub(" ", name) if isinstance(name, str) else "?"
 
 
 def _table_section(title: str, heads: tuple[str, str], rows: list[tuple[str, str]]) -> PromptSection | None:

@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 from effectful_agents.errors import Cancelled, HistoryError, Signal, ToolCallDecodingError, ToolCallExecutionError
-from effectful_agents.handlers.loop.telling import ToldCall
 from effectful_agents.messages import AssistantMessage, ToolCallID, ToolMessage
 from effectful_agents.operations.history import append_message
 from effectful_agents.operations.loop import DecodedToolCall
+from effectful_agents.operations.telling import ToldCall
 from effectful_agents.runtime import InThread, SignalScope, StopScope, bridged, can_wait, pause, together, wait
 
 __all__ = ["carry_out"]

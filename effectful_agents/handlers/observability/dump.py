@@ -6,33 +6,47 @@ import os
 from pathlib import Path
 from typing import Any
 
+from effectful_agents.handlers.observability.report import Report
 from effectful_agents.messages import SystemMessage
-from effectful_agents.operations.loop import call_system
-from effectful_agents.runtime import ObjectInterpretation, fwd, implements
+from effectful_agents.operations.loop import call_system, write_system
+from effectful_agents.operations.prompt import PromptSection
+from effectful_agents.runtime import ObjectInterpretation, fwd, handler, implements
 
 __all__ = ["SystemPromptDumper"]
 
 
 class SystemPromptDumper(ObjectInterpretation[Any, Any]):
-    """Write each system message to a Markdown file, as the model gets it; the file is written anew each time.
+    """Write each system message to a Markdown file, with the tokens of its sections.
 
-    Intercepts `call_system` and forwards first, so put it outside of handlers that change the prompt afterwards, and
-    anywhere else otherwise.
+    The file is written anew each time. It has the lines that `effectful-agents prompt` prints of the message: a title
+    with its tokens, a table of its sections with theirs, and the message as the model gets it. What `count_tokens` only
+    estimates is marked.
+
+    Intercepts `call_system` and forwards first, so put it outside of handlers that change the finished message, and
+    anywhere else otherwise. Where a handler writes a message without the sections there is no table.
 
     Args:
         path: The file; its folder must exist.
+        model: The model whose tokens are counted; None for the one that requests go to if they name none.
 
     Raises:
         OSError: The file cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], model: str | None = None) -> None:
         self.path = Path(path)
+        self.model = model
 
     @implements(call_system)
     def call_system(self, *_: Any) -> SystemMessage:
-        message: SystemMessage = fwd()
-        content = message["content"]
-        text = content if isinstance(content, str) else "\n\n".join(str(part.get("text", part)) for part in content)
-        self.path.write_text(text, encoding="utf-8", errors="replace")
+        documents: list[PromptSection] = []
+
+        def see(document: PromptSection) -> SystemMessage:
+            documents.append(document)
+            return fwd()
+
+        with handler({write_system: see}):
+            message: SystemMessage = fwd()
+        report = Report(self.model).of_system_message(message, documents[-1] if documents else None)
+        self.path.write_text(f"{report}\n", encoding="utf-8", errors="replace")
         return message

@@ -22,69 +22,27 @@ from effectful_agents.errors import (
 from effectful_agents.handlers.durability import transaction
 from effectful_agents.handlers.legibility import HistoryCompactor
 from effectful_agents.handlers.legibility.summary import is_summary
-from effectful_agents.messages import TextDelta, Usage
+from effectful_agents.messages import Finish, TextDelta, Usage
 from effectful_agents.operations.counting import TokenCount, count_tokens
 from effectful_agents.operations.loop import call_assistant, completion
-from effectful_agents.operations.steps import emit
-from effectful_agents.runtime import Layers
+from effectful_agents.operations.steps import ModelStep, emit
 from effectful_agents.testing import ScriptedModel, batch, calls, says
+from tests.handlers.legibility.compacting import (
+    UNKNOWN,
+    WORDS,
+    Bot,
+    Model,
+    Nested,
+    roles,
+    silent,
+    stack,
+    wants_summary,
+)
 from tests.messages.validity import faults
-
-UNKNOWN = Usage()
-"""Of a model that reports no tokens, so that they are counted."""
-WORDS = "one two three four five six seven eight nine ten "
-
-
-@Tool.define
-def lookup(key: str, words: int = 10) -> str:
-    """Look something up."""
-    return f"<{key}> " + WORDS * (words // 10)
-
-
-class Bot(Agent):
-    """A bot."""
-
-    @Skill.define
-    def ask(self, question: str) -> str:
-        """{question}"""
-        raise NotHandled
-
-
-def roles(messages: Any) -> list[str]:
-    return ["summary" if is_summary(message) else message["role"] for message in messages]
-
-
-def wants_summary(request: Any) -> bool:
-    return request["messages"][0]["content"].startswith("You shorten conversations")
-
-
-class Model(ScriptedModel):
-    """A model that reports no usage; what it is asked for a summary stands beside its other requests."""
-
-    def __init__(self, *replies: Any, summary: Any = "It was about numbers.") -> None:
-        self.summaries: list[Any] = []
-        self._replies_left = list(replies)
-        self._summary = summary
-        super().__init__(*[self._reply] * 10_000)
-
-    def _reply(self, request: Any) -> Any:
-        if wants_summary(request):
-            self.summaries.append(self.requests.pop())
-            return says(self._summary, usage=UNKNOWN) if isinstance(self._summary, str) else self._summary
-        reply = self._replies_left.pop(0)
-        return says(reply, usage=UNKNOWN) if isinstance(reply, str) else reply
 
 
 def _call(name: str) -> Any:
     return {"id": name, "type": "function", "function": {"name": "lookup", "arguments": "{}"}}
-
-
-def silent(reply: Any) -> Any:
-    return {**reply, "usage": {}}
-
-
-def stack(model: Any, *more: Any, **options: Any) -> Any:
-    return handler(Layers(harness(system_prompt="brief"), model, HistoryCompactor(**options), *more))
 
 
 def test_earlier_calls_give_way_to_a_summary():
@@ -371,20 +329,6 @@ def test_attempts_that_failed_leave_no_trace():
     assert "vvv" not in json.dumps(counter.__history__)
 
 
-class Nested(Agent):
-    """An agent that asks itself."""
-
-    @Skill.define
-    def ask(self, question: str) -> str:
-        """{question}"""
-        raise NotHandled
-
-    @Tool.define
-    def think(self, about: str) -> str:
-        """Think about something."""
-        return self.ask(f"Think about {about}")
-
-
 def test_a_call_of_the_same_agent_inside_its_tool():
     agent = Nested()
     long = [WORDS * 20 for _ in range(4)]
@@ -492,6 +436,40 @@ def test_whoever_listens_does_not_take_the_summary_for_the_answer():
             text = "".join(event.text for event in stream(bot.ask, "c") if isinstance(event, TextDelta))
     assert model.summaries
     assert text == "The answer."
+
+
+def test_a_request_for_a_summary_is_a_step_like_any_other():
+    bot, model = Bot(), Model(*(WORDS * 40 for _ in range(2)), "The answer.")
+    model._summary = says("The summary.", usage=Usage(input=700, output=9))
+    heard: list[Any] = []
+    with stack(model, limit=1000):
+        bot.ask("a")
+        bot.ask("b")
+        with handler({emit: heard.append}):
+            used = run(bot.ask, "c").usage
+    assert used.input == 700 * len(model.summaries)
+    asked = [event for event in heard if isinstance(event, ModelStep)]
+    assert [(event.step_id, event.depth, str(event.phase)) for event in (*asked[:2], *asked[-2:])] == [
+        ("000001-call/000001-model", 1, "attempted"),
+        ("000001-call/000001-model", 1, "completed"),
+        ("000003-model", 0, "attempted"),
+        ("000003-model", 0, "completed"),
+    ]
+    assert [event.request for event in asked[:-2:2]] == model.summaries
+    assert all(Usage.from_wire(event.response["usage"]).input == 700 for event in asked[1:-2:2] if event.response)
+    assert sum(isinstance(event, Finish) for event in heard) == 3
+
+
+def test_a_summary_that_fails_is_told_as_a_step_that_failed():
+    bot, model = Bot(), Model(*(WORDS * 40 for _ in range(2)), summary=NetworkError("down"))
+    heard: list[Any] = []
+    with stack(model, limit=1000), handler({emit: heard.append}):
+        bot.ask("a")
+        bot.ask("b")
+        with pytest.raises(NetworkError):
+            bot.ask("c")
+    assert isinstance(heard[-1], ModelStep)
+    assert isinstance(heard[-1].error, NetworkError)
 
 
 # Options

@@ -62,7 +62,7 @@ def translate(text: str) -> str:
 
 def stack(*, retries: int = 3, extractor: Any = None, **options: Any) -> Any:
     """The standard stack, and deferral."""
-    plain = harness(system_prompt="brief", tool_collection="none", num_retries=retries)
+    plain = harness(system_prompt="brief", tool_collection="none", defer_tools=False, num_retries=retries)
     return handler(Layers(plain, DeferredTools(**{"threshold": 0} | options), extractor or LexicalToolExtractor()))
 
 
@@ -186,12 +186,17 @@ def test_two_of_them_are_as_one():
     assert results(messages) == ['["Ritz Rome 3"]']
 
 
-def test_its_section_tells_the_model_what_to_do():
-    with handler(harness()), handler(DeferredTools()), handler(ScriptedModel("ok")) as model:
-        ask("?")
-    content = model.requests[0]["messages"][0]["content"]
-    assert "DeferredTools" in content
-    assert "search_tools" in content
+def test_the_two_tell_the_model_what_to_do_and_the_system_message_does_not():
+    def first(**options: Any) -> Any:
+        with handler(harness(**options)), handler(ScriptedModel("ok")) as model:
+            ask("?")
+        return model.requests[0]
+
+    deferred, plain = first(defer_tools=0), first(defer_tools=False)
+    assert deferred["messages"] == plain["messages"]
+    search, use_tool = [tool["function"]["description"] for tool in deferred["tools"]]
+    assert "catalogue" in search
+    assert "search_tools" in use_tool
 
 
 # Searching
@@ -259,6 +264,23 @@ def test_of_tools_with_one_name_each_can_be_called():
 
 
 # Using
+
+
+def test_tools_that_are_alike_are_numbered_in_the_same_order_in_every_process():
+    def counting(number: int) -> Tool:
+        @Tool.define
+        def count() -> int:
+            """Count."""
+            return number
+
+        return count
+
+    agency, many = Agency(), [counting(number) for number in range(12)]
+    for number, tool in enumerate(many):
+        setattr(agency, f"count_{number}", tool)
+    replies = [use(f"count_{number}" if number > 1 else "count", f"u{number}") for number in (1, 2, 7, 12)]
+    messages, _ = asked(*replies, "ok", skill=agency.ask)
+    assert results(messages) == ["0", "1", "6", "11"]
 
 
 def test_a_tool_that_was_found_is_called_with_its_own_arguments():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import logging
 import math  # noqa: F401 - modules in scope are not offered
 import weakref
+from collections.abc import Iterator
 from dataclasses import field  # noqa: F401 - nor what has no annotations
 from typing import Any
 
@@ -46,6 +48,17 @@ def test_functions_are_offered_that_say_what_they_do_and_with_what_types():
     def generated(count: int) -> Any:
         """Generate."""
         yield count
+
+    @contextlib.contextmanager
+    def opened(path: str) -> Iterator[int]:
+        """Open something."""
+        yield 1
+
+    def strange(text: str) -> str:
+        """Somebody wrote into its attributes."""
+        return text
+
+    strange.__signature__ = "text"  # ty: ignore[unresolved-attribute]
 
     async def later(text: str) -> str:
         """Later."""

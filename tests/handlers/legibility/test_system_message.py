@@ -253,6 +253,29 @@ def test_imported_modules_are_in_their_own_table():
     assert "| `json` |" not in part(text, "Lexical scope")
 
 
+def test_whatever_stands_in_a_scope_has_its_row():
+    class Meta(type):
+        @property
+        def __name__(cls) -> str:  # ty: ignore[invalid-method-override]
+            raise RuntimeError("no name")
+
+    odd = Meta("Odd", (), {})()
+    table = type("a|b`c\nd", (), {})()
+    nameless = types.ModuleType("nameless")
+    del nameless.__name__
+
+    @Skill.define
+    def local() -> str:
+        """Ask."""
+        raise NotHandled
+
+    text = told(local)
+    assert odd is not table
+    assert "| `odd` | `Odd` |" in part(text, "Lexical scope").splitlines()
+    assert "| `table` | `a b c d` |" in part(text, "Lexical scope").splitlines()
+    assert "| `nameless` | `?` |" in part(text, "Imported modules").splitlines()
+
+
 # The same bytes
 
 

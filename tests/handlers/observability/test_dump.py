@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from effectful_agents import NotHandled, Skill, fwd, handler, harness
 from effectful_agents.handlers.observability import SystemPromptDumper
+from effectful_agents.operations.counting import TokenCount, count_tokens
+from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import call_system
 from effectful_agents.operations.prompt import section
+from effectful_agents.runtime import Layers
 from effectful_agents.testing import ScriptedModel
 
 
@@ -29,32 +34,73 @@ def test_the_file_holds_what_the_model_gets(prompt, tmp_path):
     with handler(harness(system_prompt=prompt)), handler(SystemPromptDumper(path)):
         with handler(ScriptedModel("ok")) as model:
             assert ask("?") == "ok"
-    assert path.read_text(encoding="utf-8") == model.requests[0]["messages"][0]["content"]
+    head, _, text = path.read_text(encoding="utf-8").partition("\n\n")
+    assert text == model.requests[0]["messages"][0]["content"] + "\n"
+    title, *table = head.splitlines()
+    assert re.fullmatch(r"--- system message: [\d,]+ tokens, estimated", title)
+    sections = ["Harness", "ask(question: str) -> str"] if prompt == "full" else ["(the task)"]
+    assert [row[10:] for row in table if row[10] != " "] == sections
+    assert all(row.lstrip().startswith("~") for row in table)
+
+
+def test_all_sections_are_in_the_table_wherever_it_stands(tmp_path):
+    class Outer(PromptInjectingInterpretation):
+        """Says something."""
+
+    class Inner(PromptInjectingInterpretation):
+        """Says something as well."""
+
+    stack = Layers(harness(), Outer(), SystemPromptDumper(tmp_path / "prompt.md"), Inner(), ScriptedModel("ok"))
+    with handler(stack):
+        ask("?")
+    head, _, text = (tmp_path / "prompt.md").read_text().partition("\n\n")
+    titles = [row[10:] for row in head.splitlines()[1:]]
+    headings = [f"\n# {title}\n" if title[0] != " " else f"\n## {title.strip()}\n" for title in titles]
+    assert {"  Outer", "  Inner", "  AgentLoop", "  The effectful-agents framework"} <= set(titles)
+    places = [f"\n{text}".index(heading) for heading in headings]
+    assert places == sorted(places)
+
+
+def test_tokens_that_are_counted_are_not_marked_as_estimates(tmp_path):
+    asked = []
+
+    def exact(content, model=None):
+        asked.append(model)
+        return TokenCount(1234, estimated=False)
+
+    with handler(harness(model="m", dump_system_prompt=tmp_path / "p.md")), handler({count_tokens: exact}):
+        with handler(ScriptedModel("ok")):
+            ask("?")
+    title, row, *_ = (tmp_path / "p.md").read_text().splitlines()
+    assert title == "--- system message: 1,234 tokens"
+    assert row == "   1,234  Harness"
+    assert set(asked) == {"m"}
 
 
 def test_the_path_may_be_a_text(tmp_path):
     with handler({call_system: lambda *_: {"role": "system", "content": "x"}}):
         with handler(SystemPromptDumper(str(tmp_path / "prompt.md"))):
             call_system(section("Harness"), section("Task"))
-    assert (tmp_path / "prompt.md").read_text() == "x"
+    assert (tmp_path / "prompt.md").read_text() == "--- system message: 5 tokens, estimated\nx\n"
 
 
 def test_parts_are_written_below_each_other(tmp_path):
     picture = {"type": "image_url", "image_url": {"url": "x"}}
     message = {"role": "system", "content": [{"type": "text", "text": "a"}, picture, {"type": "text", "text": "b"}]}
     text = dumped(tmp_path / "prompt.md", message)
-    assert text.startswith("a\n\n")
-    assert text.endswith("\n\nb")
+    assert text.endswith(" tokens, estimated\na\n[image_url]\nb\n")
 
 
 def test_text_that_no_file_can_hold_is_no_failure(tmp_path):
-    assert dumped(tmp_path / "prompt.md", {"role": "system", "content": "half \ud83d smile ☺"}) == "half ? smile ☺"
+    assert dumped(tmp_path / "prompt.md", {"role": "system", "content": "half \ud83d smile ☺"}).endswith(
+        "half ? smile ☺\n"
+    )
 
 
 def test_each_conversation_writes_the_file_anew(tmp_path):
     path = tmp_path / "prompt.md"
     path.write_text("something that is longer than what follows")
-    assert dumped(path, {"role": "system", "content": "short"}) == "short"
+    assert dumped(path, {"role": "system", "content": "short"}).splitlines()[1:] == ["short"]
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path):

@@ -1,4 +1,4 @@
-"""Telling what happens in a call, as step events; where nobody listens, nothing is told."""
+"""Doing what a step consists of, and telling of it as step events; where nobody listens, nothing is told."""
 
 from __future__ import annotations
 
