@@ -76,8 +76,9 @@ class AgentLoop(PromptInjectingInterpretation):
     #     turns: Turns that a call may take, at least 1.
     #     depth: Calls that a call may be nested in. Two skills that see each other may call each other for ever.
     #     tools_at_once: Tool calls of one turn that may run at the same time, at least 1.
-    #     system_prompt: "full" writes both halves of the system message; "brief" a few lines about the task only, for
-    #         models that cannot read more.
+    #     system_prompt: "full" writes both halves of the system message. "brief" has nothing in it but the docstring of
+    #         the agent; where there is none, the conversation has no system message. And its user messages are the
+    #         docstrings of the skills, without their signatures.
 
     def __init__(
         self,
@@ -122,8 +123,10 @@ class AgentLoop(PromptInjectingInterpretation):
         history = get_history()
         if not history or history[0]["role"] != "system":
             task = brief_task(skill) if self.brief else full_task(skill, scope)
-            history.insert(0, call_system(section("Harness"), task))
-        append_message(call_user(user_section(skill, scope, heading=not self.brief or skill.agent is not None)))
+            system = call_system(section("Harness"), task)
+            if system["content"]:  # some providers refuse an empty one
+                history.insert(0, system)
+        append_message(call_user(user_section(skill, scope, heading=not self.brief)))
 
         for _ in range(self.turns):
             for steering in steer():

@@ -29,15 +29,11 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
 def brief_task(skill: Skill) -> PromptSection:
-    """The task in a few lines: which function is answered, and that the answer is its value.
+    """What the author of an agent says about it, and nothing else: the request says the rest.
 
-    For models with little room: no source, no tables, no schemas.
+    For models with little room, and for programs that pay for each byte.
     """
-    text = (
-        f"You answer calls of the Python function `{signature_text(skill)}`. Your answer becomes the value that it "
-        "returns: write the value itself and nothing else."
-    )
-    return section("", text, _about(type(skill.agent)) if skill.agent is not None else "")
+    return section("", _about(type(skill.agent)) if skill.agent is not None else "")
 
 
 def full_task(skill: Skill, scope: Scope) -> PromptSection:
