@@ -29,7 +29,9 @@ def test_the_file_holds_what_the_model_gets(prompt, tmp_path):
     with handler(harness(system_prompt=prompt)), handler(SystemPromptDumper(path)):
         with handler(ScriptedModel("ok")) as model:
             assert ask("?") == "ok"
-    assert path.read_text(encoding="utf-8") == model.requests[0]["messages"][0]["content"]
+    said = [message["content"] for message in model.requests[0]["messages"] if message["role"] == "system"]
+    assert len(said) == (prompt == "full")
+    assert path.read_text(encoding="utf-8") == "".join(said)
 
 
 def test_the_path_may_be_a_text(tmp_path):
