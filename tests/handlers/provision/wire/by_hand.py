@@ -88,7 +88,9 @@ def vacation(ask: Ask) -> None:
     tools = [tool("cities", "The cities that can be visited."), tool("weather", "The weather in a city.", city=city)]
     messages = [user("Use the tools to find a city that has good weather.")]
     while calls := (reply := ask(messages, tools=tools, response_format=form("City", value=city))).get("tool_calls"):
-        messages.append({"role": "assistant", "tool_calls": calls} | ({"content": reply["content"]} if reply["content"] else {}))
+        messages.append(
+            {"role": "assistant", "tool_calls": calls} | ({"content": reply["content"]} if reply["content"] else {})
+        )
         for call in calls:
             arguments = json.loads(call["function"]["arguments"])
             result = WEATHER[arguments["city"]] if arguments else json.dumps(CITIES, separators=(",", ":"))
