@@ -76,7 +76,12 @@ def exchanges(number: int) -> list[Exchange]:
             ],
         ),
         Exchange(
-            0.5, [calls("weather", id=late, town=WRONG), calls("weather", id=late, city="Bonn"), says('{"value": 1.5}')]
+            0.5,
+            [
+                calls("weather", id=late, town=WRONG),
+                calls("weather", id=f"{late}a", city="Bonn"),
+                says('{"value": 1.5}'),
+            ],
         ),
         Exchange("", [calls("hotels", id=f"{late}h", city=WRONG), says("There are none.")]),
         Exchange(0, [_cut(f'{{"value": "{WRONG}'), says('{"value": 5}')]),

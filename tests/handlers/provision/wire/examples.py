@@ -49,12 +49,13 @@ EXAMPLES = {
 }
 
 
-def run(name: str, folder: Path) -> str:
+def run(name: str, folder: Path, examples: Path = FOLDER) -> str:
     """Run an example as its user does; it gives what was printed.
 
     Args:
         name: Its name.
         folder: Where there is room for the text that it reads.
+        examples: Where it stands.
     """
     words = [str(folder / word) for word in EXAMPLES[name].words]
     for word in words:
@@ -63,7 +64,7 @@ def run(name: str, folder: Path) -> str:
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
-            runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+            runpy.run_path(str(examples / f"{name}.py"), run_name="__main__")
     finally:
         sys.argv = before
     return printed.getvalue()
