@@ -57,7 +57,8 @@ def harness(
             none of them.
         check_contracts: Check the arguments of skills against the constraints in their annotations.
         system_prompt: `full` tells the model about the framework, the handlers and the code around the skill; `brief`
-            only which function it answers. By default `brief` for local models, `full` for others.
+            nothing but the docstrings of the skill and its agent. By default `brief` for local models, `full` for
+            others.
         turns: Turns that a call may take.
         provider_config: Settings for every request: `temperature`, `max_tokens`, `seed`, `tool_choice`, `api_key`,
             `base_url` and whatever else the model's service takes.

@@ -15,7 +15,12 @@ import httpx
 type Ask = Callable[..., dict[str, Any]]
 
 
-def asking(url: str) -> Ask:
+def run(name: str, url: str, read: str) -> None:
+    """Run an example; `extract` reads a text."""
+    {"extract": lambda ask: extract(ask, read)}.get(name, globals()[name])(_asking(url))
+
+
+def _asking(url: str) -> Ask:
     """A function that sends messages, and returns the message that comes back."""
 
     def ask(messages: list[Any], **more: Any) -> dict[str, Any]:
