@@ -123,7 +123,11 @@ def _strict(node: Any) -> dict[str, Any]:
     kept = {key: value for key, value in node.items() if key in _STRICT and key != "$defs"}
     words = [
         *_lengths(node.get("minLength", 0), node.get("maxLength")),
-        *(_WORDS[key].format(_shown(value)) for key, value in node.items() if key in _WORDS and not _is_kept(key, value)),
+        *(
+            _WORDS[key].format(_shown(value))
+            for key, value in node.items()
+            if key in _WORDS and not _is_kept(key, value)
+        ),
     ]
     for key in ("pattern", "format"):
         if key in kept and not _is_kept(key, kept[key]):

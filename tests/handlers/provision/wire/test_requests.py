@@ -15,7 +15,7 @@ import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, harness
 from tests.handlers.provision.http.server import Server, listening
-from tests.handlers.provision.wire.conversation import converse, script, will_answer
+from tests.handlers.provision.wire.conversation import ATTEMPTS, converse, script, will_answer
 from tests.handlers.provision.wire.examples import EXAMPLES, FOLDER, run
 
 ROOT = FOLDER.parent
@@ -25,14 +25,17 @@ def stack(server: Server, **options: Any) -> Any:
     return harness(**{"model": "openai/test", "base_url": server.url, "api_key": "x"} | options)
 
 
-@pytest.fixture(params=["brief", "full"])
-def everything(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> list[Any]:
+@pytest.fixture(scope="module", params=["brief", "full"])
+def everything(
+    request: pytest.FixtureRequest, running_server: Server, tmp_path_factory: pytest.TempPathFactory
+) -> list[Any]:
     """The requests of all examples and of a conversation in which everything happens."""
-    will_answer(server, all_replies())
-    with stack(server, system_prompt=request.param, num_retries=2):
-        run_all(tmp_path)
-    assert len(server.bodies) == len(all_replies())
-    return server.bodies
+    running_server.clear()
+    will_answer(running_server, all_replies())
+    with stack(running_server, system_prompt=request.param, num_retries=ATTEMPTS):
+        run_all(tmp_path_factory.mktemp("examples"))
+    assert len(running_server.bodies) == len(all_replies())
+    return running_server.bodies
 
 
 def all_replies() -> list[Any]:
