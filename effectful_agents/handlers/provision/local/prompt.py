@@ -20,7 +20,8 @@ __all__ = ["asks_again", "chat", "said_before"]
 
 # A small model that is to write JSON, or to choose a tool, does it better when it is told what for. Without a system
 # message its template would say that it is a helpful assistant.
-_FOR_A_PROGRAM = "Your answer becomes the value of a Python function: write the value itself and nothing else."
+_FOR_A_PROGRAM = "Your answer becomes the value of a Python function: {}write the value itself and nothing else."
+_WITH_TOOLS = "use the tools you need, and "
 
 
 def chat(
@@ -39,7 +40,7 @@ def chat(
     """
     written: list[dict[str, str]] = []
     if for_a_program and not (messages and messages[0]["role"] == "system"):
-        written.append({"role": "system", "content": _FOR_A_PROGRAM})
+        written.append({"role": "system", "content": _FOR_A_PROGRAM.format(_WITH_TOOLS if tools else "")})
     names: dict[str, str] = {}
     for message in messages:
         match message["role"]:
