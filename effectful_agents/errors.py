@@ -242,7 +242,7 @@ class ToolCallDecodingError[E: BaseException](DecodingError[E]):
     @override
     def to_feedback_message(self, *, include_traceback: bool = True) -> ToolMessage:
         """The result of the call that could not be made: what was wrong with it."""
-        problem = describe_exception(self.original_error, include_traceback=False)
+        problem = _misfit(self.original_error)
         return _tool_message(self.raw_tool_call["id"], f"This call was not made, it could not be decoded.\n{problem}")
 
 
@@ -262,11 +262,8 @@ class ResultDecodingError[E: BaseException](DecodingError[E]):
     @override
     def to_feedback_message(self, *, include_traceback: bool = True) -> UserMessage:
         """A user message that says it is still the same call, and what to mend."""
-        problem = describe_exception(self.original_error, include_traceback=False)
-        return {
-            "role": "user",
-            "content": f"Your answer could not be decoded. This is the same call, asked again: mend it.\n{problem}",
-        }
+        problem = _misfit(self.original_error)
+        return {"role": "user", "content": f"Could not be decoded. Mend it, same call:\n{problem}"}
 
 
 class ToolCallExecutionError[E: BaseException](AgentsError):
@@ -435,6 +432,11 @@ class Cancelled(Signal):
 
     A cancellation that comes from the event loop, or from whoever pressed Ctrl-C, keeps its own type.
     """
+
+
+def _misfit(error: BaseException) -> str:
+    # That what does not fit is a ValueError says nothing that the text does not.
+    return describe_exception(error, include_traceback=False).removeprefix("ValueError: ")
 
 
 def _tool_message(tool_call_id: str, content: str) -> ToolMessage:

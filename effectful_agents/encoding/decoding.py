@@ -220,8 +220,9 @@ def _describe(detail: ErrorDetails, data: Any) -> tuple[str, str, str]:
         path.pop()
     if kind in ("missing", "extra_forbidden", "unexpected_keyword_argument", "missing_argument"):
         return path_of(path), "is missing" if kind.startswith("missing") else "is not known", ""
-    found = "" if kind == "json_invalid" else _found(detail["input"])
-    return path_of(path), _cut(detail["msg"], _SHOWN_MESSAGE), found
+    # A validator has words of its own, and says of the value what it has to say; pydantic puts two more in front.
+    found = "" if kind in ("json_invalid", "value_error") else _found(detail["input"])
+    return path_of(path), _cut(detail["msg"].removeprefix("Value error, "), _SHOWN_MESSAGE), found
 
 
 def path_of(location: Sequence[int | str]) -> str:

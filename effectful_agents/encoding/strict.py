@@ -40,8 +40,6 @@ _DEEPEST, _MOST_PROPERTIES, _MOST_VALUES, _MOST_CHARACTERS = 10, 5000, 1000, 120
 _MANY_VALUES, _MOST_LISTED = 250, 15_000
 
 _WORDS = {
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
     "pattern": "matches the regular expression {}",
     "format": "format: {}",
     "contentEncoding": "encoding: {}",
@@ -122,7 +120,12 @@ def _strict(node: Any) -> dict[str, Any]:
         return {"$ref": node["$ref"]}
     kept = {key: value for key, value in node.items() if key in _STRICT and key != "$defs"}
     words = [
-        _WORDS[key].format(_shown(value)) for key, value in node.items() if key in _WORDS and not _is_kept(key, value)
+        *_lengths(node.get("minLength", 0), node.get("maxLength")),
+        *(
+            _WORDS[key].format(_shown(value))
+            for key, value in node.items()
+            if key in _WORDS and not _is_kept(key, value)
+        ),
     ]
     for key in ("pattern", "format"):
         if key in kept and not _is_kept(key, kept[key]):
@@ -134,6 +137,15 @@ def _strict(node: Any) -> dict[str, Any]:
     if node.get("type") == "object":
         _close(node, kept)
     return _described(kept, words)
+
+
+def _lengths(least: int, most: int | None) -> list[str]:
+    """How long a text may be, in words."""
+    if most is None:
+        return [f"at least {least} character{'s' * (least != 1)}"] if least else []
+    if least == most:
+        return [f"exactly {most} character{'s' * (most != 1)}"]
+    return [f"{least} to {most} characters" if least else f"at most {most} character{'s' * (most != 1)}"]
 
 
 def _is_kept(key: str, value: Any) -> bool:

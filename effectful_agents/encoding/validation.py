@@ -127,7 +127,8 @@ def guarded[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         except (ValueError, AssertionError, PydanticOmit, PydanticUseDefault):
             raise
         except Exception as error:  # what users wrote may raise anything
-            raise ValueError(without_addresses(f"{type(error).__name__}: {error}")) from error
+            said = without_addresses(f"{type(error).__name__}: {error}")
+            raise PydanticCustomError("raised", "{said}", {"said": said}) from error
 
     return guard
 

@@ -63,7 +63,8 @@ def harness(
             tokens than that, 0 for always. It is decided once in a conversation.
         check_contracts: Check the arguments of skills against the constraints in their annotations.
         system_prompt: `full` tells the model about the framework, the handlers and the code around the skill; `brief`
-            only which function it answers. By default `brief` for local models, `full` for others.
+            nothing but the docstrings of the skill and its agent. By default `brief` for local models, `full` for
+            others.
         turns: Turns that a call may take.
         strict_tools: Send the tools in the strict form of their schemas, those that have one, for services that hold
             the model to it. Answers are always sent so.

@@ -41,7 +41,7 @@ class ToolCall(TypedDict):
 
 
 class SystemMessage(TypedDict):
-    """What holds for the whole conversation; always its first message."""
+    """What holds for the whole conversation; its first message, where it has one."""
 
     role: Literal["system"]
     content: str | list[ContentPart]

@@ -36,7 +36,7 @@ def test_validators_see_the_context():
     tp = dict[str, Annotated[str, pydantic.AfterValidator(in_stock)]]
 
     assert decode('{"a": "tea"}', tp, {"tea"}) == {"a": "tea"}
-    with pytest.raises(ValueError, match=r"^a: Value error, rum is not in stock"):
+    with pytest.raises(ValueError, match=r"^a: rum is not in stock$"):
         decode('{"a": "rum"}', tp, {"tea"})
 
 
@@ -76,7 +76,7 @@ def test_what_a_validator_made_is_not_shown():
 
     tp = Annotated[Any, pydantic.AfterValidator(refuse), pydantic.BeforeValidator(lambda _: Handle())]
 
-    with pytest.raises(ValueError, match=r"^Value error, closed$"):
+    with pytest.raises(ValueError, match=r"^closed$"):
         decode("1", tp)
 
 

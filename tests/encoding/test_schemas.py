@@ -16,7 +16,7 @@ import pydantic
 import pytest
 
 from effectful_agents.encoding import Encodable, decode, encode, json_schema, type_adapter
-from effectful_agents.encoding.strict import is_strict
+from effectful_agents.encoding.strict import is_strict, strict_form
 from effectful_agents.errors import EncodingError
 from tests.encoding.shapes import Address, Box, Circle, Colour, Everything, Json, Level, Person, Point, Shape, Tree
 
@@ -365,3 +365,19 @@ def test_a_method_that_writes_one_field_leaves_the_others_to_their_types():
         "places": [{"key": [1, 2], "value": ["a", "b"]}],
         "label": "data:;base64,/g==",
     }
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"minLength": 1, "maxLength": 80}, "1 to 80 characters"),
+        ({"minLength": 0, "maxLength": 1}, "at most 1 character"),
+        ({"maxLength": 3}, "at most 3 characters"),
+        ({"minLength": 1}, "at least 1 character"),
+        ({"minLength": 2, "maxLength": 2}, "exactly 2 characters"),
+        ({"minLength": 0}, None),
+    ],
+)
+def test_strict_mode_says_in_few_words_how_long_a_text_is(limits, words):
+    schema = {"type": "object", "properties": {"a": {"type": "string", **limits}}, "required": ["a"]}
+    assert strict_form(schema).schema["properties"]["a"].get("description") == words

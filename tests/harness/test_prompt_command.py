@@ -168,9 +168,10 @@ def test_the_sections_of_the_system_message_are_listed_in_their_order(prompt):
 
 
 def test_a_brief_prompt_has_no_framework(prompt):
-    text = prompt("ask")
+    text = prompt("Guide.suggest")
     assert "(the task)" in text
     assert "Harness" not in text
+    assert "system message" not in prompt("ask")
 
 
 @pytest.mark.parametrize("how", ["full", "brief"])
@@ -223,7 +224,7 @@ def test_colours_only_on_a_terminal_that_wants_them(plain, script, launch, tmp_p
         except OSError:  # Linux's way to say that the other end is closed
             pass
         os.close(ours)
-    assert (b"\x1b[1m--- system message" in shown) is not plain
+    assert (b"\x1b[1m--- user message" in shown) is not plain
 
 
 # Which skill

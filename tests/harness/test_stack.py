@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from effectful_agents import NotHandled, Skill, handler, harness
+from effectful_agents import Agent, NotHandled, Skill, handler, harness
 from effectful_agents.testing import ScriptedModel
 
 STACK = [
@@ -93,18 +93,18 @@ def test_the_specification_keeps_the_fields_of_the_docstring():
     assert "Pick a number of at least {least}." in system_message()
 
 
-def test_the_brief_message_names_the_function_and_no_handler():
-    text = system_message(system_prompt="brief")
-    assert "`pick(least: int) -> int`" in text
-    assert not any(name in text for name in STACK)
-    assert len(text) < 400
+def test_a_brief_conversation_has_nothing_but_what_its_authors_wrote():
+    @Skill.define
+    def pick(least: int) -> str:
+        """Pick a number of at least {least}."""
+        raise NotHandled
+
+    with handler(harness(system_prompt="brief")), handler(ScriptedModel("3")) as model:
+        pick(1)
+    assert model.requests[0]["messages"] == [{"role": "user", "content": "Pick a number of at least 1."}]
 
 
-def test_the_brief_message_has_no_empty_heading():
-    assert "#" not in system_message(system_prompt="brief")
-
-
-def test_the_brief_message_of_an_agent_has_its_docstring():
+def test_the_brief_message_of_an_agent_is_its_docstring():
     class Bot:
         """A bot that counts sheep."""
 
@@ -115,10 +115,24 @@ def test_the_brief_message_of_an_agent_has_its_docstring():
 
     with handler(harness(system_prompt="brief")), handler(ScriptedModel("ok")) as model:
         Bot().ask()
-    text = model.requests[0]["messages"][0]["content"]
-    assert text.endswith("A bot that counts sheep.")
-    assert "`ask() -> str`" in text
-    assert "Bot" not in text.replace("A bot that", "")
+    assert model.requests[0]["messages"] == [
+        {"role": "system", "content": "A bot that counts sheep."},
+        {"role": "user", "content": "Ask."},
+    ]
+
+
+def test_an_agent_without_a_docstring_goes_on_without_a_brief_message():
+    class Bot(Agent):
+        @Skill.define
+        def ask(self) -> str:
+            """Ask."""
+            raise NotHandled
+
+    bot = Bot()
+    with handler(harness(system_prompt="brief")), handler(ScriptedModel("one", "two")) as model:
+        bot.ask()
+        bot.ask()
+    assert [message["role"] for message in model.requests[1]["messages"]] == ["user", "assistant", "user"]
 
 
 def test_a_parameter_that_no_model_could_give_does_not_hinder_the_full_message():

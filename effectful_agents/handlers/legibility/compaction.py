@@ -69,6 +69,8 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
     >>> from effectful_agents import Agent, NotHandled, Skill, handler, harness
     >>> from effectful_agents.testing import ScriptedModel
     >>> class Guide(Agent):
+    ...     '''Somebody who tells stories.'''
+    ...
     ...     @Skill.define
     ...     def ask(self, question: str) -> str:
     ...         '''{question}'''
@@ -76,7 +78,7 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
     >>> guide = Guide()
     >>> summaries = "The user heard a story.", "The user heard two stories."
     >>> model = ScriptedModel("Long ago. " * 130, "Far away. " * 130, *summaries, "You are welcome.")
-    >>> with handler(harness(system_prompt="brief")), handler(model), handler(HistoryCompactor(limit=1100)):
+    >>> with handler(harness(system_prompt="brief")), handler(model), handler(HistoryCompactor(limit=1000)):
     ...     for question in ("A story!", "Another!", "Thank you!"):
     ...         answer = guide.ask(question)
     >>> [message["role"] for message in guide.__history__]

@@ -17,7 +17,7 @@ from effectful_agents.errors import (
     UncertainEffect,
 )
 from effectful_agents.handlers.loop.offer import offer
-from effectful_agents.handlers.loop.prompts import brief_task, full_task, user_section
+from effectful_agents.handlers.loop.prompts import brief_task, full_task, is_one_of_several, user_section
 from effectful_agents.handlers.loop.reply import decode_answer, decode_tool_calls, read_reply
 from effectful_agents.handlers.loop.timing import tool_value
 from effectful_agents.handlers.loop.tool_calls import carry_out
@@ -78,8 +78,9 @@ class AgentLoop(PromptInjectingInterpretation):
     #     turns: Turns that a call may take, at least 1.
     #     depth: Calls that a call may be nested in. Two skills that see each other may call each other for ever.
     #     tools_at_once: Tool calls of one turn that may run at the same time, at least 1.
-    #     system_prompt: "full" writes both halves of the system message; "brief" a few lines about the task only, for
-    #         models that cannot read more.
+    #     system_prompt: "full" writes both halves of the system message. "brief" has nothing in it but the docstring of
+    #         the agent; where there is none, the conversation has no system message. And its user messages are the
+    #         docstrings of the skills, without their signatures unless an agent has several.
     #     strict_tools: Send the tools in the strict form of their schemas, those that have one: a service that knows
     #         it holds the model to it. Every parameter is then required, and null stands for a default.
     #     strict_decoding: Forgive nothing of what is listed in `encoding/forgiving.py`.
@@ -132,8 +133,11 @@ class AgentLoop(PromptInjectingInterpretation):
         history = get_history()
         if not history or history[0]["role"] != "system":
             task = brief_task(skill) if self.brief else full_task(skill, scope)
-            history.insert(0, call_system(section("Harness"), task))
-        append_message(call_user(user_section(skill, scope, heading=not self.brief or skill.agent is not None)))
+            system = call_system(section("Harness"), task)
+            if system["content"]:  # some providers refuse an empty one
+                history.insert(0, system)
+        heading = not self.brief or is_one_of_several(skill)
+        append_message(call_user(user_section(skill, scope, heading=heading)))
 
         for _ in range(self.turns):
             for steering in steer():

@@ -19,7 +19,7 @@ from effectful_agents.operations.templates import prompted
 from effectful_agents.types import Agent, LexicalContext, Scope, Skill, Tool
 from effectful_agents.types.walk import tools_of
 
-__all__ = ["brief_task", "full_task", "signature_text", "user_section"]
+__all__ = ["brief_task", "full_task", "is_one_of_several", "signature_text", "user_section"]
 
 # A text in quotes, which stays, or modules in front of a name.
 _QUALIFIED = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|\b(?:[A-Za-z_]\w*\.)+(?:<locals>\.)?(?=[A-Za-z_])""")
@@ -27,15 +27,11 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
 def brief_task(skill: Skill) -> PromptSection:
-    """The task in a few lines: which function is answered, and that the answer is its value.
+    """What the author of an agent says about it, and nothing else: the request says the rest.
 
-    For models with little room: no source, no tables, no schemas.
+    For models with little room, and for programs that pay for each byte.
     """
-    text = (
-        f"You answer calls of the Python function `{signature_text(skill)}`. Your answer becomes the value that it "
-        "returns: write the value itself and nothing else."
-    )
-    return section("", text, _about(type(skill.agent)) if skill.agent is not None else "")
+    return section("", _about(type(skill.agent)) if skill.agent is not None else "")
 
 
 def full_task(skill: Skill, scope: Scope) -> PromptSection:
@@ -60,6 +56,11 @@ def user_section(skill: Skill, scope: Scope, *, heading: bool) -> PromptSection:
             raise
         raise PromptError(f"{skill.template} cannot be filled for the skill `{skill.__name__}`: {error}") from error
     return {"type": "prompt_section", "title": signature_text(skill) if heading else "", "content": body}
+
+
+def is_one_of_several(skill: Skill) -> bool:
+    """Whether its agent has other skills, which the same conversation may be about."""
+    return skill.agent is not None and sum(isinstance(tool, Skill) for tool in tools_of(skill.agent)) > 1
 
 
 def signature_text(skill: Skill) -> str:

@@ -15,6 +15,9 @@ from effectful_agents.types import Tool
 
 __all__ = ["Reply", "decode_answer", "decode_tool_calls", "read_reply"]
 
+# Calls are written anew; sources of an answer are for the program, and some services refuse a message with them.
+_NOT_SENT_BACK = frozenset({"tool_calls", "function_call", "annotations"})
+
 _CUT = "The reply was cut off at the limit of its length. Write a shorter one."
 
 
@@ -36,7 +39,8 @@ def read_reply(response: Response, messages: Sequence[Message]) -> Reply:
     """The first choice of a reply, with a message that a provider accepts back.
 
     Identifiers of tool calls are made unique in the conversation, arguments become JSON text of an object, and what a
-    provider added (its reasoning above all) stays as it is.
+    provider added (its reasoning above all) stays as it is. `annotations` are not for the history: who wants them takes
+    them from the reply.
 
     Raises:
         ProviderError: There is no choice in the reply, or it has not the form of one.
@@ -53,9 +57,7 @@ def read_reply(response: Response, messages: Sequence[Message]) -> Reply:
         calls = [calls]
     if not isinstance(calls, list | tuple):
         raise _malformed("its tool calls are no list")
-    message = {
-        key: value for key, value in raw.items() if value is not None and key not in ("tool_calls", "function_call")
-    }
+    message = {key: value for key, value in raw.items() if value is not None and key not in _NOT_SENT_BACK}
     message["role"] = "assistant"
     message["content"] = _content(raw.get("content"), None if calls else "")
     if calls:

@@ -52,7 +52,9 @@ class Report:
         return "\n".join([*lines, self._emphasised(_said(total))])
 
     def of_system_message(self, message: SystemMessage, document: PromptSection | None = None) -> str:
-        """A system message, as it stands in the text of its request."""
+        """A system message, as it stands in the text of its request; an empty one is not sent."""
+        if not message["content"]:
+            return self._emphasised("--- no system message")
         return "\n".join(self._of_message(message, self._count([message]), document))
 
     def _of_message(self, message: Message, counted: TokenCount, document: PromptSection | None) -> Iterator[str]:

@@ -273,7 +273,27 @@ def _arguments(request: Mapping[str, Any]) -> dict[str, Any]:
         # Some of its providers change what they are given in place; ours are the history, and specifications made once.
         if name in arguments:
             arguments[name] = copy.deepcopy(arguments[name])
+    _drop_what_is_litellms(arguments)
     return arguments
+
+
+# Those that LiteLLM sends messages to as they are.
+_LIKE_OPENAI = ("openai", "custom_openai", "azure", "hosted_vllm")
+_UNKNOWN = "provider_specific_fields"
+
+
+def _drop_what_is_litellms(arguments: Mapping[str, Any]) -> None:
+    """Take out of messages the field in which LiteLLM keeps what it does not know of a reply.
+
+    For services with dialects of their own it reads the field again; those that speak OpenAI's would get it.
+    """
+    marked = [message for message in arguments["messages"] if _UNKNOWN in message]
+    if not marked:
+        return
+    _, service, *_ = _load().get_llm_provider(arguments["model"], api_base=arguments.get("base_url"))
+    if service in _LIKE_OPENAI:
+        for message in marked:
+            del message[_UNKNOWN]
 
 
 @functools.cache

@@ -153,7 +153,7 @@ def test_a_skill_that_is_no_method_begins_anew_with_every_call():
     talk(ask, calls("ping"), "one")
     with handler(harness(system_prompt="brief")), handler(model := ScriptedModel("two")):
         ask("?")
-    assert [message["role"] for message in model.requests[0]["messages"]] == ["system", "user"]
+    assert [message["role"] for message in model.requests[0]["messages"]] == ["user"]
 
 
 # What handlers are told
@@ -186,7 +186,7 @@ def test_the_history_that_a_handler_reads_is_the_one_that_is_sent():
     model = ScriptedModel(calls("ping"), "done")
     with handler(model), handler(harness(system_prompt="brief")), handler({completion: look}):
         ask("?")
-    assert lengths == [(2, 2), (4, 4)]
+    assert lengths == [(1, 1), (3, 3)]
 
 
 def test_a_handler_decides_which_conversation_a_call_continues():
@@ -196,7 +196,7 @@ def test_a_handler_decides_which_conversation_a_call_continues():
         ask("?")
         ask("?")
     assert said(kept) == ["one", "two"]
-    assert len(model.requests[1]["messages"]) == 4
+    assert len(model.requests[1]["messages"]) == 3
 
 
 # What goes wrong outside
@@ -241,8 +241,7 @@ def test_a_conversation_that_is_handed_in_is_continued_and_not_changed(history):
         result = run(ask, "?", history=history)
     assert history == before
     assert faults(model.requests[0]["messages"]) == []
-    assert result.messages[0]["role"] == "system"
-    assert result.messages[1:-2] == mended(history)
+    assert result.messages[:-2] == mended(history)
 
 
 def test_an_agent_whose_history_was_set_to_a_broken_one_sends_a_valid_one():

@@ -1,4 +1,4 @@
-"""What a skill is offered, and an agent with all kinds of methods; neither is in the scope of a test's module."""
+"""What a skill is offered, an agent with all kinds of methods, many tools; not in the scope of a test's module."""
 
 from __future__ import annotations
 
@@ -17,6 +17,20 @@ def offered(skill: Any, *arguments: Any) -> list[str]:
     with handler(harness(system_prompt="brief")), handler(ScriptedModel("ok")) as model:
         skill(*arguments)
     return names(model.requests[0])
+
+
+def fleet(count: int) -> list[Tool]:
+    """Tools that differ in nothing but their names."""
+
+    def make(name: str) -> Tool:
+        @Tool.define(name=name)
+        def harbour(city: str, berths: int = 3) -> str:
+            """The harbours of a city, and what a berth costs in each."""
+            return f"{name} of {city}"
+
+        return harbour
+
+    return [make(f"harbour_{number}") for number in range(count)]
 
 
 class Bot(Agent):

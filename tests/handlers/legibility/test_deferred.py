@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from pathlib import Path
 from typing import Annotated, Any
 
 import pydantic
@@ -14,12 +13,11 @@ import pytest
 from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness, run
 from effectful_agents.errors import OptionError, ToolCallDecodingError
 from effectful_agents.handlers.legibility import DeferredTools, LexicalToolExtractor, worth_deferring
-from effectful_agents.operations.counting import estimate_tokens
 from effectful_agents.operations.loop import call_assistant, call_tool, tool_result
 from effectful_agents.runtime import Layers
 from effectful_agents.testing import ScriptedModel, batch, calls
 from effectful_agents.types.walk import ToolSet
-from tests.handlers.legibility.offers import names
+from tests.handlers.legibility.offers import fleet, names
 
 
 @Tool.define
@@ -96,20 +94,6 @@ class Agency(Agent):
     def ask(self, question: str) -> str:
         """{question}"""
         raise NotHandled
-
-
-def fleet(count: int) -> list[Tool]:
-    """Tools that differ in nothing but their names."""
-
-    def make(name: str) -> Tool:
-        @Tool.define(name=name)
-        def harbour(city: str, berths: int = 3) -> str:
-            """The harbours of a city, and what a berth costs in each."""
-            return f"{name} of {city}"
-
-        return harbour
-
-    return [make(f"harbour_{number}") for number in range(count)]
 
 
 # Offering
@@ -481,31 +465,6 @@ def test_it_pays_for_many_tools_and_not_for_few():
 def test_the_more_a_search_finds_the_later_it_pays():
     first = [next(n for n in range(200) if worth_deferring(fleet(n), max_results=results)) for results in (1, 5, 20)]
     assert first == sorted(set(first))
-
-
-def tokens_of_a_call(tools: list[Tool], *replies: Any, **options: Any) -> tuple[int, int]:
-    """What the tools are in its first request, and what all its requests are."""
-
-    def offering(messages: Any, response_type: Any, env: Any, offered: Any = frozenset()) -> Any:
-        return fwd(messages, response_type, env, ToolSet(tools))
-
-    with stack(extractor={call_assistant: offering}, **options), handler(ScriptedModel(*replies)) as model:
-        ask("A berth in Rome?")
-    of_tools = [estimate_tokens(json.dumps(request["tools"])) for request in model.requests]
-    return of_tools[0], sum(of_tools) + sum(estimate_tokens(request["messages"]) for request in model.requests)
-
-
-def test_the_table_of_the_documentation_is_what_is_measured():
-    rows = []
-    for count in (1, 10, 100):
-        tools = fleet(count)
-        plain = tokens_of_a_call(tools, calls("harbour_0", city="Rome"), "Yes.", threshold=10**9)
-        search = calls("search_tools", query="harbours with a berth")
-        deferred = tokens_of_a_call(tools, search, use("harbour_0", "b", city="Rome"), "Yes.")
-        pays = "yes" if worth_deferring(tools) else "no"
-        rows.append(f"| {count} | {plain[0]:,} | {deferred[0]:,} | {plain[1]:,} | {deferred[1]:,} | {pays} |")
-    page = (Path(__file__).parents[3] / "docs" / "handlers" / "legibility.md").read_text(encoding="utf-8")
-    assert "\n".join(rows) in page
 
 
 @pytest.mark.parametrize(

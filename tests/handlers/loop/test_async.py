@@ -193,7 +193,7 @@ def test_many_calls_wait_at_once_without_a_thread(run_async):
         assert threading.active_count() == before
         return [roles(bot.__history__) for bot in bots]
 
-    assert go(run_async, main) == [["system", "user", "assistant"]] * 200
+    assert go(run_async, main) == [["user", "assistant"]] * 200
 
 
 def test_sync_in_async_in_sync(run_async):

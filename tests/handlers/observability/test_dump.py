@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from effectful_agents import NotHandled, Skill, fwd, handler, harness
+from effectful_agents import Agent, NotHandled, Skill, fwd, handler, harness
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.operations.counting import TokenCount, count_tokens
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
@@ -28,12 +28,33 @@ def dumped(path, message) -> str:
     return path.read_bytes().decode()
 
 
+class Desk(Agent):
+    """You answer briefly."""
+
+    @Skill.define
+    def ask(self, question: str) -> str:
+        """{question}"""
+        raise NotHandled
+
+
+def test_the_file_says_so_where_the_model_gets_no_system_message(tmp_path):
+    path = tmp_path / "prompt.md"
+    with (
+        handler(harness(system_prompt="brief")),
+        handler(SystemPromptDumper(path)),
+        handler(ScriptedModel("ok")) as model,
+    ):
+        assert ask("?") == "ok"
+    assert [message["role"] for message in model.requests[0]["messages"]] == ["user"]
+    assert path.read_text(encoding="utf-8") == "--- no system message\n"
+
+
 @pytest.mark.parametrize("prompt", ["brief", "full"])
 def test_the_file_holds_what_the_model_gets(prompt, tmp_path):
     path = tmp_path / "prompt.md"
     with handler(harness(system_prompt=prompt)), handler(SystemPromptDumper(path)):
         with handler(ScriptedModel("ok")) as model:
-            assert ask("?") == "ok"
+            assert (ask if prompt == "full" else Desk().ask)("?") == "ok"
     head, _, text = path.read_text(encoding="utf-8").partition("\n\n")
     assert text == model.requests[0]["messages"][0]["content"] + "\n"
     title, *table = head.splitlines()

@@ -152,7 +152,7 @@ def test_each_message_of_a_call_stands_there_once_and_in_order(renderer, termina
     with model, harnessed, rendering:
         ask("How long are they?")
     assert terminal.titles == [
-        *("system", "user", "assistant", "tool: measure", "tool: measure"),
+        *("user", "assistant", "tool: measure", "tool: measure"),
         *("assistant", "tool: measure", "assistant"),
     ]
     for text in ("How long are they?", "Let me see.", 'measure {"text": "12345"}', "Three, five and none."):
@@ -196,7 +196,7 @@ def test_attempts_that_are_asked_again_are_printed_once_though_they_vanish(rende
     with model, harnessed, rendering:
         assert count("abc") == 3
     assert terminal.titles == [
-        *("system", "user", "assistant", "user", "assistant", "user"),
+        *("user", "assistant", "user", "assistant", "user"),
         *("assistant", "tool: measure", "assistant"),
     ]
 
@@ -589,6 +589,6 @@ def test_awaited_calls_share_it_too_and_one_that_is_cancelled_gives_it_back(rend
     with handler({completion: model}), handler(harness(model="m", system_prompt="brief")), handler(renderer):
         asyncio.run(program())
     assert terminal.titles == [
-        *("system", "user", "user #2", "assistant #2", "assistant, broken off", "user #3", "assistant #3"),
+        *("user", "user #2", "assistant #2", "assistant, broken off", "user #3", "assistant #3"),
     ]
     assert not terminal.cursor_is_hidden

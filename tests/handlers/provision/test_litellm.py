@@ -191,7 +191,10 @@ def test_reasoning_goes_back_byte_for_byte(provider: Provider):
     assert message["reasoning_content"] == "  hm\n"
     assert message["thinking_blocks"] == blocks
     provider.ask([*HI, message, *HI])
-    assert provider.requests[1]["messages"][1] == message
+    again = dict(message)
+    # LiteLLM's name for what it does not know of a reply: here the blocks once more.
+    del again["provider_specific_fields"]
+    assert provider.requests[1]["messages"][1] == again
 
 
 def test_neither_the_history_nor_the_tools_are_changed(provider: Provider):

@@ -57,11 +57,14 @@ class LocalModel(ObjectInterpretation[Any, Any]):
     context and number of threads. Requests are carried out one after the other; the prompt prefix that a request shares
     with the one before is not read again. While the model loads, reads and writes, `emit` is performed.
 
-    An answer with a JSON schema, and any reply where tools are offered, is held to its form by a grammar. Tools are
-    listed at the end of the system message. Small models repeat themselves for ever, so a call that was already
-    answered since the user's question cannot be made again, nor an answer given that was sent back, as long as
-    something else is left that `tool_choice` allows. (Of arguments and answers with more than 64 possible values none
-    can be left out; a tool with such arguments is, after the same call was answered twice.)
+    An answer with a JSON schema, and any reply where tools are offered, is held to its form by a grammar. Where the
+    conversation has no system message it then gets a line of one, that the answer is for a program. Tools are listed at
+    the end of the system message.
+
+    Small models repeat themselves for ever, so a call that was already answered since the user's question cannot be
+    made again, nor an answer given that was sent back, as long as something else is left that `tool_choice` allows. (Of
+    arguments and answers with more than 64 possible values none can be left out; a tool with such arguments is, after
+    the same call was answered twice.)
 
     The same requests give the same replies: a request is sampled with `seed` plus the number of its messages, so that
     an attempt to mend a reply, which has more of them, draws anew. Where nothing is said about it, free text has the
@@ -163,7 +166,7 @@ class LocalModel(ObjectInterpretation[Any, Any]):
             **_sampling(free=schema is None, calls=bool(tools), again=bool(messages) and asks_again(messages[-1])),
             **{key: value for key, value in settings.items() if key not in _NOT_SENT},
             **(settings.get("provider_options") or {}),
-            "messages": chat(messages, tools),
+            "messages": chat(messages, tools, for_a_program=schema is not None),
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,

@@ -18,17 +18,29 @@ from effectful_agents.messages import Message, ToolCall, ToolDefinition
 __all__ = ["asks_again", "chat", "said_before"]
 
 
-def chat(messages: Sequence[Message], tools: Sequence[ToolDefinition] = ()) -> list[dict[str, str]]:
+# A small model that is to write JSON, or to choose a tool, does it better when it is told what for. Without a system
+# message its template would say that it is a helpful assistant.
+_FOR_A_PROGRAM = "Your answer becomes the value of a Python function: {}write the value itself and nothing else."
+_WITH_TOOLS = "use the tools you need, and "
+
+
+def chat(
+    messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), *, for_a_program: bool = False
+) -> list[dict[str, str]]:
     """Write a conversation with plain messages only.
 
     Args:
         messages: The conversation.
         tools: The tools that the model is shown. Where there are any, answers stand in the envelope of the grammar.
+        for_a_program: Whether the reply is held to a form. A conversation without a system message gets one that says
+            so.
 
     Raises:
         ConfigurationError: A message holds something else than text.
     """
     written: list[dict[str, str]] = []
+    if for_a_program and not (messages and messages[0]["role"] == "system"):
+        written.append({"role": "system", "content": _FOR_A_PROGRAM.format(_WITH_TOOLS if tools else "")})
     names: dict[str, str] = {}
     for message in messages:
         match message["role"]:

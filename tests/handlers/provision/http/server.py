@@ -89,6 +89,7 @@ class Server:
 
     Attributes:
         bodies: What was sent.
+        raw: The same, byte for byte.
         headers: With which headers, the names in small letters.
         gone: Set when a client has closed a connection on which `wait_until_gone` waits.
     """
@@ -102,7 +103,8 @@ class Server:
             def do_POST(self) -> None:
                 server.paths.append(self.path)
                 server.headers.append({name.lower(): value for name, value in self.headers.items()})
-                server.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+                server.raw.append(self.rfile.read(int(self.headers["content-length"])))
+                server.bodies.append(json.loads(server.raw[-1]))
                 answer = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
                 self.close_connection = True
                 with contextlib.suppress(OSError):  # who does not wait is gone
@@ -122,6 +124,7 @@ class Server:
     def clear(self) -> None:
         self.paths: list[str] = []
         self.bodies: list[Any] = []
+        self.raw: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.answers: list[Answer] = [whole(says("hi"))]
         self.gone = threading.Event()

@@ -58,6 +58,16 @@ def test_the_listing_of_the_tools_ends_the_system_message():
     assert chat([QUESTION], TOOLS)[0] == {"role": "system", "content": text.removeprefix("Be brief.\n\n")}
 
 
+def test_a_model_that_is_held_to_a_form_is_told_what_for_unless_somebody_said_something_else():
+    said = chat([QUESTION], for_a_program=True)
+    assert [message["role"] for message in said] == ["system", "user"]
+    assert "value of a Python function" in said[0]["content"]
+    with_tools = chat([QUESTION], TOOLS, for_a_program=True)[0]["content"]
+    assert "use the tools" in with_tools
+    assert with_tools.endswith("\n\n" + chat([QUESTION], TOOLS)[0]["content"])
+    assert chat([SYSTEM, QUESTION], for_a_program=True) == [SYSTEM, QUESTION]
+
+
 def test_without_tools_a_conversation_is_what_it_was():
     assert chat([SYSTEM, QUESTION, answer("Rome")]) == [SYSTEM, QUESTION, answer("Rome")]
 
