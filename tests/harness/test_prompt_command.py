@@ -178,6 +178,9 @@ def test_a_brief_prompt_has_no_framework(prompt):
 def test_the_file_of_the_system_message_has_the_lines_that_are_printed_of_it(how, prompt, tmp_path):
     text = prompt("ask", "--system-prompt", how, "--dump-system-prompt", "dump.md")
     written = (tmp_path / "dump.md").read_text(encoding="utf-8")
+    if how == "brief":  # there is none
+        assert written == "--- no system message\n"
+        written = ""
     assert text.startswith(f"{written}--- user message: ")
 
 
