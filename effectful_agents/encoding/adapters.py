@@ -11,7 +11,7 @@ import enum
 import io
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from typing import Annotated, Any
 
 import pydantic
@@ -127,12 +127,22 @@ def new_adapter(tp: Any) -> Adapter:
 _adapters = TypeCache(new_adapter)
 
 
-def object_adapter(name: str, fields: dict[str, Any], **further: Any) -> Adapter:
-    """The adapter of a JSON object with these properties: closed, unless `extra_items` types further ones."""
+def object_adapter(name: str, fields: dict[str, Any], *, optional: Collection[str] = (), **further: Any) -> Adapter:
+    """The adapter of a JSON object with these properties: closed, unless `extra_items` types further ones.
+
+    Args:
+        name: Its name.
+        fields: The types of the properties.
+        optional: The names of those that may be left out.
+        further: Options of the TypedDict.
+    """
     # Keys of a TypedDict may have any name; fields of a model may not.
     make: Any = typing_extensions.TypedDict
     replaced = {key: substituted(tp) for key, tp in fields.items()}
     made = make(name, replaced, **(further or {"closed": True}))
+    # Not by `NotRequired[…]`, which gives `NotRequired[int | str]` for `str | int` where it has made that before.
+    made.__optional_keys__ = made.__optional_keys__ | frozenset(optional)
+    made.__required_keys__ = made.__required_keys__ - frozenset(optional)
     leave_names(made, names_beside(tuple.__class_getitem__((*fields.values(), *further.values()))))
     return new_adapter(made)
 

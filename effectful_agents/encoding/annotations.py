@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import collections.abc
+import functools
+import operator
 import types
 import typing
 from collections.abc import Callable
@@ -92,18 +94,29 @@ def refuse_no_type(tp: Any) -> None:
     if words is not None:
         raise NoTypeError(words)
     qualifier = typing.get_origin(tp) or tp
-    if qualifier in QUALIFIERS:
+    if isinstance(qualifier, collections.abc.Hashable) and qualifier in QUALIFIERS:
         raise NoTypeError(f"`{qualifier.__name__}` is for the fields of a `TypedDict`")
     if isinstance(tp, list | tuple):
         kind = type(tp).__name__
         raise NoTypeError(f"a {kind} is no type; write `{kind}[int]` for a {kind} of numbers")
-    if isinstance(tp, _VALUES):
+    if isinstance(tp, _VALUES) or tp is NotImplemented or isinstance(tp, typing.ParamSpec):
         name = getattr(tp, "__name__", repr(tp))
         raise NoTypeError(f"`{name[:60]}` is a value of type `{type(tp).__name__}`, and no type")
 
 
+class _Apart:
+    """Tells an annotation from others, which `typing` may call equal and would give in its place: `str | int`."""
+
+
 def _annotated(tp: Any, *metadata: Any) -> Any:
-    return Annotated[tp, *metadata]
+    return Annotated[tp, *metadata, _Apart()]
+
+
+def _union(arms: tuple[Any, ...]) -> Any:
+    try:
+        return functools.reduce(operator.or_, arms)  # which remembers nothing
+    except TypeError:  # a text, or an older kind of type
+        return typing.Union[arms]  # noqa: UP007
 
 
 def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> Any:
@@ -122,6 +135,8 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
     dict[str, list[int]]
     """
     origin = typing.get_origin(tp)
+    if origin in (typing.TypeGuard, typing_extensions.TypeIs, typing.Concatenate):
+        raise NoTypeError(f"`{origin.__name__}` is no type of values")
     if origin is None or origin is tp:
         refuse_no_type(tp)
         if tp is typing.LiteralString:
@@ -132,7 +147,11 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
     if origin is Annotated:
         inner = substituted(tp.__origin__, of_class)
         docs = [pydantic.Field(description=one.documentation) for one in tp.__metadata__ if isinstance(one, Doc)]
-        return tp if inner is tp.__origin__ and not docs else _annotated(inner, *docs, *tp.__metadata__)
+        if inner is tp.__origin__ and not docs:
+            return tp
+        # What makes something else of a list comes behind the limits of the list.
+        last = inner.__metadata__ if typing.get_origin(inner) is Annotated else ()
+        return _annotated(inner.__origin__ if last else inner, *docs, *tp.__metadata__, *last)
     if origin in (typing.Literal, collections.abc.Callable):
         return tp
     if isinstance(origin, typing.TypeAliasType):
@@ -142,8 +161,13 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
         flat = substituted(tuple.__class_getitem__(tuple(parts)), of_class)
         return flat if repeated is None else _annotated(flat, _Variadic(repeated))
     given = typing.get_args(tp)
+    if not given and origin is not tuple:  # `typing.Iterator` and the like
+        return substituted(origin, of_class)
     # What is no type of its own: the dots of a tuple, the parameters that a generic class takes for a function's.
-    arguments = tuple(one if one is ... or isinstance(one, list) else substituted(one, of_class) for one in given)
+    arguments = tuple(
+        one if isinstance(one, list | tuple) or (one is ... and origin is tuple) else substituted(one, of_class)
+        for one in given
+    )
     if origin in _LISTS:
         return list.__class_getitem__(arguments[0])
     if origin is collections.defaultdict:
@@ -153,7 +177,7 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
     if all(new is old for new, old in zip(arguments, given, strict=True)):
         return tp
     if origin in (typing.Union, types.UnionType):
-        return typing.Union[arguments]  # noqa: UP007
+        return _union(arguments)
     return origin[arguments[0] if len(arguments) == 1 else arguments]
 
 

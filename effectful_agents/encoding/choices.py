@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from pydantic_core import PydanticKnownError, core_schema
 
+from effectful_agents.encoding.marks import FORMS, shown
+
 __all__ = ["choice", "flag_names", "flag_of", "written_members"]
 
 type Written = str | int | float | bool | None
@@ -76,7 +78,7 @@ def choice(
 
     schema = schema_of_choices([form for form, _ in written])
     return core_schema.no_info_plain_validator_function(
-        look_up, metadata={"pydantic_js_functions": [lambda _, __: dict(schema)]}
+        look_up, metadata=shown(schema) | {FORMS: [form for form, _ in written]}
     )
 
 

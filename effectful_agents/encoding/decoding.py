@@ -10,8 +10,20 @@ import pydantic
 from pydantic_core import ErrorDetails, from_json
 
 from effectful_agents.encoding.adapters import type_adapter
-from effectful_agents.encoding.forgiving import has_double_keys, parsed, place, reread, unpack, well_formed
+from effectful_agents.encoding.forgiving import (
+    WrittenFloat,
+    has_double_keys,
+    parsed,
+    place,
+    reread,
+    unpack,
+    well_formed,
+    written,
+)
+from effectful_agents.encoding.names import without_addresses
+from effectful_agents.errors import AgentsError
 from effectful_agents.messages.text import safe_text
+from effectful_agents.tracebacks import summary
 
 __all__ = ["Misfit", "cut_name", "cut_text", "decode", "explain", "validate_text"]
 
@@ -80,9 +92,14 @@ def validate_text(validate: Validate, text: str, context: Any = None, *, strict:
     """
     text = safe_text(text)
     try:
-        value = validate(text, context=context)
-    except pydantic.ValidationError:
-        return _validate_again(validate, text, context, strict=strict)
+        try:
+            value = validate(text, context=context)
+        except pydantic.ValidationError:
+            return _validate_again(validate, text, context, strict=strict)
+    except (AgentsError, ValueError):
+        raise
+    except Exception as error:  # a user's default, hash or the like, of which nobody knows for which part it ran
+        raise ValueError(without_addresses(summary(error))) from error
     refuse_double_keys(text)
     return value
 
@@ -107,31 +124,30 @@ def _validate_again(validate: Validate, text: str, context: Any, *, strict: bool
 
 
 def _reread(validate: Validate, text: str, context: Any, *, strict: bool) -> Any:
+    given = _data(text)
     best: Misfit | None = None
     for _ in range(_ROUNDS):
         try:
             return validate(text, context=context)
         except pydantic.ValidationError as error:
-            misfit = _misfit(error, text)
+            # What is told of is what the model wrote, and not what was made of it.
+            misfit = Misfit(error.errors(include_url=False, include_context=False), given)
         left_out = best is not None and any(detail["type"] == "missing" for detail in misfit.details)
         best = best if left_out else misfit
-        if misfit.data is None:
-            break
-        again = reread(misfit.details, parsed(text), strict=strict)
+        again = None if given is None else reread(misfit.details, parsed(text), strict=strict)
         if again is None:
             break
-        text = json.dumps(again[0])
+        text = written(again[0])
     assert best is not None
     raise best
 
 
-def _misfit(error: pydantic.ValidationError, text: str) -> Misfit:
-    details = error.errors(include_url=False, include_context=False)
+def _data(text: str) -> Any:
+    """What JSON text holds; None where it is none."""
     try:
-        data = from_json(text)
+        return None if from_json(text) is None else parsed(text)
     except ValueError:
-        data = None
-    return Misfit(details, data)
+        return None
 
 
 def is_no_json(misfit: Misfit) -> bool:
@@ -190,23 +206,23 @@ def explain(
         data: The parsed JSON.
         describe: Words of one's own for some of the places; None leaves them to this function.
     """
-    lines: dict[str, list[str]] = {}
+    lines: dict[tuple[str, str], list[str]] = {}
     for detail in details[:_MOST_DETAILS]:
         own = describe(detail)
         if own is not None:
-            lines[f"\0{own}"] = [""]
+            lines["", own] = [""]
             continue
         where, text, found = _describe(detail, data)
-        lines.setdefault((f"{where}: " if where and text[:3] != "is " else where) + "\0" + found, []).append(text)
-    written = [_line(key, texts) for key, texts in lines.items()]
-    if len(written) > _SHOWN_ERRORS:
-        rest = "many" if len(details) > _MOST_DETAILS else len(written) - _SHOWN_ERRORS
-        written = [*written[:_SHOWN_ERRORS], f"and {rest} more"]
-    return cut_text("\n".join(written))
+        place_told = f"{where}: " if where and text[:3] != "is " else where
+        lines.setdefault((place_told, found), []).append(text)
+    told = [_line(where, found, texts) for (where, found), texts in lines.items()]
+    if len(told) > _SHOWN_ERRORS:
+        rest = "many" if len(details) > _MOST_DETAILS else len(told) - _SHOWN_ERRORS
+        told = [*told[:_SHOWN_ERRORS], f"and {rest} more"]
+    return cut_text("\n".join(told))
 
 
-def _line(key: str, texts: list[str]) -> str:
-    where, _, found = key.partition("\0")
+def _line(where: str, found: str, texts: list[str]) -> str:
     texts = list(dict.fromkeys(texts))
     # The alternatives of a union, each with what it wanted.
     joined = "; or ".join([texts[0], *(text.removeprefix("Input should be ") for text in texts[1:])])
@@ -215,14 +231,16 @@ def _line(key: str, texts: list[str]) -> str:
 
 def _describe(detail: ErrorDetails, data: Any) -> tuple[str, str, str]:
     kind = detail["type"]
-    path = place(detail["loc"], data).path
+    path, value, is_there, _ = place(detail["loc"], data)
     if path and path[-1] == "[key]":  # pydantic's word for the key before it
         path.pop()
     if kind in ("missing", "extra_forbidden", "unexpected_keyword_argument", "missing_argument"):
         return path_of(path), "is missing" if kind.startswith("missing") else "is not known", ""
     # A validator has words of its own, and says of the value what it has to say; pydantic puts two more in front.
-    found = "" if kind in ("json_invalid", "value_error") else _found(detail["input"])
-    return path_of(path), _cut(detail["msg"].removeprefix("Value error, "), _SHOWN_MESSAGE), found
+    shown = value if is_there and data is not None else detail["input"]
+    found = "" if kind in ("json_invalid", "value_error") else _found(shown)
+    said = without_addresses(detail["msg"].removeprefix("Value error, "))
+    return path_of(path), _cut(said, _SHOWN_MESSAGE), found
 
 
 def path_of(location: Sequence[int | str]) -> str:
@@ -234,8 +252,9 @@ def path_of(location: Sequence[int | str]) -> str:
 
 
 def cut_name(name: str) -> str:
-    """A name that a model made up, in a length that an error can show."""
-    return _cut(name, _SHOWN_NAME)
+    """A name that a model made up, in a length and with characters that an error can show."""
+    shown = name if name.isprintable() else json.dumps(name, ensure_ascii=False)[1:-1]
+    return _cut(shown, _SHOWN_NAME)
 
 
 def cut_text(text: str) -> str:
@@ -245,7 +264,7 @@ def cut_text(text: str) -> str:
 
 def _found(value: Any) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False)
+        text = written(value) if isinstance(value, WrittenFloat) else json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):  # a value that a validator made of the model's JSON
         return ""
     return f"; it is {_cut(text, _SHOWN_INPUT)}"

@@ -21,16 +21,17 @@ SUBSTITUTE = "substitute"
 """The type of a core schema that stands for an annotation, which is to be described in its place."""
 
 
-def _type_hints(cls: Any) -> dict[str, Any]:
-    return typing.get_type_hints(cls, localns=names_beside(cls) or None, include_extras=True)
+def type_hints(cls: Any) -> dict[str, Any]:
+    """The annotations of the fields of a class, without what is said around them about the fields."""
+    hints = typing.get_type_hints(cls, localns=names_beside(cls) or None, include_extras=True)
+    return {name: _unqualified(hint) for name, hint in hints.items()}
 
 
 def _hints(cls: Any) -> dict[str, Any]:
     try:
-        hints = _type_hints(cls) if isinstance(cls, type) else {}
+        return type_hints(cls) if isinstance(cls, type) else {}
     except (NameError, TypeError):  # names of a function that has returned; pydantic found them
         return {}
-    return {name: _unqualified(hint) for name, hint in hints.items()}
 
 
 def computed_fields(cls: Any) -> dict[str, Any]:
@@ -114,7 +115,7 @@ class Copies:
             return cls
         if cls not in self._made:
             self._made[cls] = cls  # while it is being made: it may contain itself
-            hints = _type_hints(cls)
+            hints = typing.get_type_hints(cls, localns=names_beside(cls) or None, include_extras=True)
             new = {name: self._substituted(hint) for name, hint in hints.items()}
             if any(new[name] is not hint for name, hint in hints.items()):
                 self._made[cls] = _copy(cls, new)

@@ -19,23 +19,25 @@ from pydantic_core import ErrorDetails, from_json
 
 __all__ = [
     "ARM",
-    "ENTRY",
+    "DEFAULT",
     "FENCE",
     "FORMS",
     "LOOSE",
     "TAG",
     "Loose",
     "Place",
+    "WrittenFloat",
     "has_double_keys",
     "parsed",
     "place",
     "reread",
     "unpack",
     "well_formed",
+    "written",
 ]
 
-ENTRY = "\0entry"
-"""Stands in the location of an error behind the key of a mapping, which a property of an object does not have."""
+DEFAULT = "\0default"
+"""Stands in the location of an error behind a key that has a default, and no null of its own."""
 ARM = "\0arm"
 """Begins the label of an alternative of a union in the location of an error."""
 TAG = "\0tag"
@@ -169,15 +171,30 @@ class WrittenFloat(float):
 
 
 def parsed(text: str) -> Any:
-    """JSON text as data, whose numbers can be read once more. It is text that a parser has read before."""
+    """JSON text as data, whose numbers know their digits. It is text that a parser has read before."""
     return json.loads(text, parse_float=WrittenFloat.of)
+
+
+def written(data: Any) -> str:
+    """Data as JSON text again, its numbers with all their digits."""
+    if isinstance(data, WrittenFloat):
+        return data.text
+    if isinstance(data, dict):
+        return f"{{{','.join([f'{json.dumps(key)}:{written(part)}' for key, part in data.items()])}}}"
+    if isinstance(data, list):
+        return f"[{','.join(map(written, data))}]"
+    return json.dumps(data)
 
 
 def _exact_text(value: Any) -> str:
     """The digits of a number."""
     if not isinstance(value, float):
         return str(value)
-    number = decimal.Decimal(value.text if isinstance(value, WrittenFloat) else repr(value))
+    text = value.text if isinstance(value, WrittenFloat) else repr(value)
+    try:
+        number = decimal.Decimal(text)
+    except decimal.InvalidOperation:  # its exponent is beyond all use
+        return text
     return format(number, "f") if number.is_finite() and abs(number.adjusted()) < _LONGEST_EXPONENT else str(number)
 
 
@@ -226,7 +243,7 @@ def _json_inside(kind: type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         inside = (unpack(value) or value) if isinstance(value, str) else None
         try:
-            found = None if inside is None else from_json(inside)
+            found = None if inside is None or from_json(inside) is None else parsed(inside)
         except ValueError:
             return _NOTHING
         return found if isinstance(found, kind) and not has_double_keys(inside or "") else _NOTHING
@@ -276,13 +293,13 @@ class Place(NamedTuple):
         path: The keys and indices on the way.
         value: What stands there, or in the last place on the way that is there.
         is_there: Whether the whole way leads through the data.
-        is_entry: Whether the place is an entry of a mapping: there is no default that null could stand for.
+        has_default: Whether there is a default that null could stand for.
     """
 
     path: list[int | str]
     value: Any
     is_there: bool
-    is_entry: bool
+    has_default: bool
 
 
 def place(location: Sequence[int | str], data: Any) -> Place:
@@ -292,16 +309,16 @@ def place(location: Sequence[int | str], data: Any) -> Place:
     data lacks, or that a validator made of another.
     """
     path: list[int | str] = []
-    there, entry = True, False
+    there, has_default = True, False
     for number, part in enumerate(location):
-        if isinstance(part, str) and part.startswith("\0"):
-            entry = entry or part == ENTRY
+        if isinstance(part, str) and part.startswith("\0") and not _is_there(part, data):
+            has_default = has_default or part == DEFAULT
         elif location[number + 1 : number + 2] != (TAG,):
             there = there and _is_there(part, data)
             data = data[part] if there else data
             path.append(part)
-            entry = False
-    return Place(path, data, there, entry)
+            has_default = False
+    return Place(path, data, there, has_default)
 
 
 def _is_there(part: int | str, data: Any) -> bool:
@@ -323,13 +340,13 @@ def reread(details: list[ErrorDetails], data: Any, *, strict: bool) -> Any:
     """
     found: dict[tuple[int | str, ...], list[Any]] = {}
     for detail in details:
-        path, value, is_there, is_entry = place(detail["loc"], data)
+        path, value, is_there, has_default = place(detail["loc"], data)
         if not is_there:
             continue
         for loose in FORMS if strict else (*LOOSE, *FORMS):
             if not loose.errors or detail["type"] in loose.errors:
                 other = loose.read(value)
-                if other is not _NOTHING and not (other is _LEFT_OUT and is_entry):
+                if other is not _NOTHING and (other is not _LEFT_OUT or has_default):
                     found.setdefault(tuple(path), []).append(other)
                     break
     changed = False

@@ -7,6 +7,7 @@ from typing import Any
 
 from effectful_agents.encoding.decoding import path_of
 from effectful_agents.errors import EncodingError
+from effectful_agents.tracebacks import summary
 
 __all__ = ["held_to"]
 
@@ -36,7 +37,10 @@ def held_to(schema: dict[str, Any], name: str) -> Callable[[Any], list[str]]:
     validator = Draft202012Validator(schema)
 
     def problems(value: Any) -> list[str]:
-        errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)[:_SHOWN_ERRORS]
+        try:
+            errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)[:_SHOWN_ERRORS]
+        except (ArithmeticError, RecursionError) as error:
+            return [f"it cannot be checked: {summary(error)}"]
         lines = [(path_of(list(error.absolute_path)), error.message[:_SHOWN]) for error in errors]
         return [f"{place}: {text}" if place else text for place, text in lines]
 

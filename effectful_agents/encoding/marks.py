@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["CODEC", "MARK", "NO_SCHEMAS", "Writer", "shown"]
+__all__ = ["CODEC", "FORMS", "MARK", "NO_SCHEMAS", "Writer", "shown"]
 
 CODEC = "effectful_agents.codec"
 """The key under which a codec stands that is not the one of the class."""
+
+FORMS = "effectful_agents.forms"
+"""The key under which the written values stand that a core schema admits, where they are few."""
 
 MARK = "effectful_agents"
 """The key in the metadata of a core schema under which a `Writer` stands."""

@@ -45,7 +45,12 @@ class TypeCache[V]:
             return entry[1]
         begun = self._generation
         key = _structure(tp)
-        found = self._by_structure.get(key) or (tp, self._build(tp))
+        try:
+            found = self._by_structure.get(key) or (tp, self._build(tp))
+        except TypeError:
+            if _is_hashable(key):
+                raise
+            return self._build(tp)  # a Literal of a list, which is refused there
         with self._lock:
             if begun == self._generation:
                 self._keep(self._by_structure, key, found)
@@ -76,7 +81,15 @@ def _structure(tp: Any) -> Any:
     if origin is Annotated:
         # Metadata need not be hashable, and 1 equals True.
         return (Annotated, _structure(tp.__origin__), *map(id, tp.__metadata__))
-    return (id(origin), *map(_structure, typing.get_args(tp)))
+    return (id(origin), getattr(tp, "__unpacked__", False), *map(_structure, typing.get_args(tp)))
+
+
+def _is_hashable(key: Any) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
 
 
 def plain_type(tp: Any) -> Any:

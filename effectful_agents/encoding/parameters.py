@@ -6,7 +6,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from inspect import Parameter
-from typing import Any, NotRequired, Unpack
+from typing import Any, Unpack
 
 from pydantic_core import ErrorDetails
 
@@ -14,6 +14,7 @@ from effectful_agents.encoding.adapters import Adapter, object_adapter
 from effectful_agents.encoding.arguments import arguments_text, bind, misfit, names_of
 from effectful_agents.encoding.decoding import Misfit, cut_name, explain, validate_text
 from effectful_agents.encoding.docstrings import described
+from effectful_agents.encoding.fields import type_hints
 from effectful_agents.encoding.forms import Refused
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.schema import adapter_schema, json_schema
@@ -44,7 +45,7 @@ def json_schema_for(fn: Callable[..., Any], *, localns: Mapping[str, Any] | None
     try:
         signature = inspect.signature(fn)
         hints = {} if hasattr(fn, "__signature__") else typing.get_type_hints(fn, localns=names, include_extras=True)
-    except (NameError, TypeError, ValueError) as error:
+    except Exception as error:  # an annotation that is a text may be any expression
         raise EncodingError(f"the parameters of `{name}` cannot be described: {error}") from error
     if names is not None:
         keep_names(names, getattr(fn, "__globals__", {}))
@@ -162,6 +163,7 @@ def _annotation(parameter: Parameter) -> Any:
 
 def _arguments_adapter(signature: inspect.Signature, owner: str) -> Adapter:
     fields: dict[str, Any] = {}
+    optional: set[str] = set()
     further: dict[str, Any] = {}
     for name, one in signature.parameters.items():
         tp: Any = _annotation(one)
@@ -173,21 +175,23 @@ def _arguments_adapter(signature: inspect.Signature, owner: str) -> Adapter:
         except EncodingError as error:
             raise EncodingError(f"the parameter `{name}` of `{owner}` cannot be described: {error}") from error
         if unpacked is not None:
-            fields |= _keys(unpacked)
+            keys, left_out = _keys(unpacked)
+            fields |= keys
+            optional |= left_out
         elif one.kind is Parameter.VAR_KEYWORD:
             further = {"extra_items": tp}
         elif one.kind is Parameter.VAR_POSITIONAL:
-            fields[name] = NotRequired[list.__class_getitem__(tp)]
+            fields[name] = list.__class_getitem__(tp)
+            optional.add(name)
         else:
-            fields[name] = tp if one.default is Parameter.empty else NotRequired[tp]
-    return object_adapter("Arguments", fields, **further)
+            fields[name] = tp
+            optional |= set() if one.default is Parameter.empty else {name}
+    return object_adapter("Arguments", fields, optional=optional, **further)
 
 
-def _keys(kind: Any) -> dict[str, Any]:
-    """The keys of a typed dictionary that `**kwargs` are unpacked from: parameters like others."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    optional = {name for name in kind.__optional_keys__ if typing.get_origin(hints[name]) is not NotRequired}
-    return {name: NotRequired[hint] if name in optional else hint for name, hint in hints.items()}
+def _keys(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
+    """The keys of a typed dictionary that `**kwargs` are unpacked from, and those that may be left out."""
+    return type_hints(kind), kind.__optional_keys__
 
 
 def _written(signature: inspect.Signature, owner: str) -> str:

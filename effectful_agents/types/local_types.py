@@ -44,7 +44,8 @@ def leave_names(cls: type, names: Mapping[str, Any]) -> None:
 
 def names_beside(tp: Any) -> dict[str, Any]:
     """The names that were left with the classes in an annotation."""
-    found: dict[str, Any] = dict(vars(tp).get(_NAMES, {})) if isinstance(tp, type) else {}
+    cls = typing.get_origin(tp) or tp
+    found: dict[str, Any] = dict(vars(cls).get(_NAMES, {})) if isinstance(cls, type) else {}
     for part in typing.get_args(tp):
         found |= names_beside(part)
     return found

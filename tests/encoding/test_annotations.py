@@ -13,7 +13,16 @@ import pytest
 import typing_extensions
 from typing_extensions import Doc
 
-from effectful_agents.encoding import Codec, answer_codec, decode, encode, json_schema, register, tool_codec
+from effectful_agents.encoding import (
+    Codec,
+    answer_codec,
+    decode,
+    encode,
+    json_schema,
+    json_schema_for,
+    register,
+    tool_codec,
+)
 from effectful_agents.errors import AgentsError, EncodingError, OptionError
 from effectful_agents.types import Tool
 
@@ -40,6 +49,11 @@ NO_TYPES = [
     (Literal, "alone says nothing"),
     (typing.Generic, "is no type of values"),
     (typing.Protocol, "is no type of values"),
+    (NotImplemented, "and no type"),
+    (typing.ParamSpec("P"), "and no type"),
+    (typing.TypeGuard[int], "`TypeGuard` is no type of values"),
+    (list[...], r"stands in `tuple"),
+    (dict[str, ...], r"stands in `tuple"),
     (NotRequired[int], "is for the fields of a `TypedDict`"),
     (Required[int], "is for the fields of a `TypedDict`"),
 ]
@@ -201,3 +215,47 @@ def test_a_name_for_a_recursive_type_that_is_used_twice():
 
     assert value == Twice(Node(True, []), Node(False, [Node(True, [])]), Node(True, []))
     assert decode(text + '{"value": true, "children": []}]', list[Node[bool]]) == list(value)
+
+
+def test_types_that_python_calls_equal_are_not_taken_for_each_other():
+    def f(x: int | str = 1, *, y: collections.abc.Collection[int] | dict[str, int | str] = ()) -> None: ...
+    def g(x: str | int = 1, *, y: collections.abc.Collection[int] | dict[str, str | int] = ()) -> None: ...
+
+    for function, first in ((f, "integer"), (g, "string")):
+        properties = json_schema_for(function)["properties"]
+        assert properties["x"]["anyOf"][0]["type"] == first
+        assert properties["y"]["anyOf"][1]["additionalProperties"]["anyOf"][0]["type"] == first
+    assert json_schema(tuple[tuple[int, str]])["prefixItems"][0]["type"] == "array"
+    assert decode('[1, "a"]', tuple[*tuple[int, str]]) == (1, "a")
+
+
+def test_an_iterator_with_a_limit_is_a_list_with_a_limit():
+    tp: Any = Annotated[collections.abc.Iterator[int], pydantic.Field(min_length=2)]
+
+    assert list(decode("[1, 2]", tp)) == [1, 2]
+    with pytest.raises(ValueError, match="at least 2"):
+        decode("[1]", tp)
+    assert list(decode('[1, "a"]', typing.Iterator)) == [1, "a"]
+
+
+@dataclasses.dataclass
+class Taking[**P]:
+    size: int
+
+
+def test_the_parameters_of_a_function_in_a_generic_class_are_no_types():
+    assert decode('{"size": 1}', Taking[[int, str]]) == Taking(1)
+
+
+def test_a_literal_of_a_list_is_refused():
+    with pytest.raises(EncodingError):
+        json_schema(Literal[[1]])  # ty: ignore[invalid-type-form]
+
+
+@pytest.mark.parametrize("annotation", ["int[", "math.nope", "nope", "1 +"])
+def test_a_text_that_is_no_annotation_is_refused(annotation):
+    def show(part): ...
+
+    show.__annotations__["part"] = annotation
+    with pytest.raises(EncodingError, match="the parameters of `show` cannot be described"):
+        json_schema_for(show)

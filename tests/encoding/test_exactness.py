@@ -1,10 +1,11 @@
 """Nothing is lost: digits, moments, and the keys under which fields are read."""
 
+import contextlib
 import datetime
 import json
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import jsonschema
 import pydantic
@@ -40,6 +41,39 @@ def test_a_number_that_is_whole_only_once_digits_are_lost_is_none(tp):
 
 def test_digits_beside_what_is_read_loosely_stay():
     assert decode(f'["1", {LONG}, 0.1]', tuple[int, Decimal, float]) == (1, Decimal(LONG), 0.1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'[{{"key": "a", "value": {LONG}}}]',
+        f'{{"a": {LONG}}}',
+        json.dumps(f'{{"a": {LONG}}}'),
+        json.dumps([{"key": "a", "value": json.loads(LONG, parse_float=str)}]),
+    ],
+)
+def test_digits_stay_in_whatever_else_is_forgiven_around_them(text):
+    assert decode(text, dict[str, Decimal]) == {"a": Decimal(LONG)}
+
+
+@pytest.mark.parametrize("tp", [Decimal, int, float, Fraction, Decimal | None])
+def test_an_exponent_beyond_all_use_does_no_harm(tp):
+    for text in ("1e99999999999999999999", "1e-99999999999999999999", "-1E+99999999999999999999"):
+        for kind, around in ((tp, text), (list[tp], f"[{text}]")):
+            with contextlib.suppress(ValueError):
+                decode(around, kind)
+
+
+def test_what_is_told_is_what_was_written():
+    for tp, text, found in (
+        (Literal["a", "b"], "5", "5"),
+        (int, "5.0000000000000001", "5.0000000000000001"),
+        (int, "9007199254740993.5", "9007199254740993.5"),
+        (int, '"null"', '"null"'),
+        (int | None, '"nil"', '"nil"'),
+    ):
+        with pytest.raises(ValueError, match=f"; it is {found}$"):
+            decode(f"[{text}]", list[tp])
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
@@ -111,6 +145,8 @@ def test_json_inside_a_text_is_written_as_a_text():
 
     assert encode([1, 2], tp) == "[1,2]"
     assert decode('"[1,2]"', tp) == [1, 2]
+    with pytest.raises(ValueError, match="twice"):
+        decode('{"a": "{\\"k\\": 1, \\"k\\": 2}"}', dict[str, pydantic.Json[dict[str, int]]])
     with pytest.raises(ValueError, match=r"^a\[1\]: Input should be a valid integer"):
         decode('{"a": "[1, [2]]"}', dict[str, tp])
 

@@ -1,7 +1,11 @@
 """Trees of alternatives with the same keys: read in the time of their size, and errors that name one alternative."""
 
 import dataclasses
+import datetime
+import decimal
+import enum
 import json
+import uuid
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pydantic
@@ -111,6 +115,77 @@ def test_what_is_read_loosely_is_read_so_inside_the_tree():
     assert decode('{"op": "take", "left": {"op": "add", "left": "1", "right": 2.0}, "right": 3}', Add | Take) == Take(
         Add(1, 2), 3
     )
+
+
+class Way2(enum.Enum):
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclasses.dataclass
+class Up:
+    way: Literal[Way2.UP]
+    inner: "Nested"
+    number: Annotated[int, pydantic.Field(validation_alias=pydantic.AliasChoices("n", "no"))] = 0
+
+
+@dataclasses.dataclass
+class Down:
+    way: Literal[Way2.DOWN]
+    inner: "Nested"
+
+
+class First(TypedDict):
+    number: Literal[1]
+    inner: "Nested"
+
+
+class Second(TypedDict):
+    number: Literal[2]
+    inner: "Nested"
+
+
+class Before(pydantic.BaseModel):
+    inner: "Nested"
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def same(cls, values):
+        return values
+
+
+type Turn = tuple[Literal["left"], Nested] | tuple[Literal["right"], Nested]
+type Ways = Up | Down
+type Nested = (
+    Ways | First | Second | Before | Turn | decimal.Decimal | datetime.date | bytes | Literal[1] | Way2 | uuid.UUID
+)
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        lambda inner: {"way": "down", "inner": inner},
+        lambda inner: {"way": "up", "inner": inner, "n": 1},
+        lambda inner: {"number": 2, "inner": inner},
+        lambda inner: {"inner": inner},
+        lambda inner: ["right", inner],
+    ],
+)
+def test_alternatives_of_any_kind_are_told_apart_in_time(level):
+    tree: Any = "1.5"
+    for _ in range(20):
+        tree = level(tree)
+    for tp in (Nested, list[Ways | First | Second | Before | Turn]):
+        listed = tree if tp is Nested else [tree]
+        encoded = encode(decode(json.dumps(listed), tp), tp)
+        assert json.dumps(encoded).count('"1.5"') == 1
+        with pytest.raises(ValueError, match="it is true"):
+            decode(json.dumps(listed).replace('"1.5"', "true"), tp)
+
+
+def test_the_tag_says_which_alternative_is_meant_whatever_else_is_wrong():
+    with pytest.raises(ValueError, match=r"^left is missing\nright is missing\nx is not known$"):
+        decode('{"op": "take", "x": 1}', Add | Take)
 
 
 # --- paths ------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 import collections
 import dataclasses
+import datetime
 import enum
+import json
 import threading
 from typing import Annotated, Any
 
@@ -177,3 +179,96 @@ def test_a_type_described_while_another_form_is_registered_has_the_new_form():
 def test_types_are_kept_up_to_a_number_and_come_back_alike():
     for size in range(1100):
         assert encode(collections.deque([size]), collections.deque[Annotated[int, size]]) == [size]
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def speechless(_: Any) -> Any:
+    raise Unspeakable
+
+
+def addressed(_: Any) -> Any:
+    raise ValueError(f"bad {object()}")
+
+
+class Unhashable:
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __hash__(self) -> int:
+        return fail()
+
+
+register(Unhashable, Codec(int, lambda one: one.size, Unhashable))
+
+
+@dataclasses.dataclass
+class WithFactory:
+    size: int = dataclasses.field(default_factory=fail)
+
+
+@pytest.mark.parametrize(
+    ("tp", "text", "told"),
+    [
+        (Annotated[int, pydantic.AfterValidator(speechless)], "1", "Unspeakable"),
+        (Annotated[int, pydantic.AfterValidator(addressed)], "1", "bad <object object>$"),
+        (set[Unhashable], "[1]", "KeyError"),
+        (WithFactory, "{}", "KeyError"),
+        (
+            Annotated[
+                Annotated[Checked, pydantic.Tag("a")] | Annotated[Validated, pydantic.Tag("b")],
+                pydantic.Discriminator(fail),
+            ],
+            '{"size": 1}',
+            "KeyError",
+        ),
+    ],
+)
+def test_whatever_else_runs_ends_in_an_error_for_the_model(tp, text, told):
+    with pytest.raises(ValueError, match=told) as raised:
+        decode(text, tp)
+    assert "0x" not in str(raised.value)
+
+
+@dataclasses.dataclass
+class Complete:
+    number: complex
+    moments: set[datetime.date]
+
+    def __post_init__(self):
+        self.done = True
+
+
+class CompleteModel(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(strict=True)
+    number: complex
+    moments: set[datetime.date]
+    _done: bool = False
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def same(cls, values):
+        return values
+
+    def model_post_init(self, context):
+        self._done = True
+
+
+@pytest.mark.parametrize("kind", [Complete, CompleteModel])
+def test_what_stands_behind_code_is_read_as_json_is(kind):
+    value = kind(number=1 + 2j, moments={datetime.date(2026, 5, 1)})
+
+    back = decode(json.dumps(encode([value], list[kind])), list[kind])[0]
+    assert back == value
+    assert getattr(back, "done", False) or back._done
+
+
+def test_keys_that_are_no_printable_text_are_shown_as_json_has_them():
+    for key in ("a\nb", "\x1b[31m", "\0arm0", "\0"):
+        with pytest.raises(ValueError, match="valid integer") as raised:
+            decode(json.dumps({key: "x"}), dict[str, int])
+        assert str(raised.value) == f'{json.dumps(key)[1:-1]}: Input should be a valid integer; it is "x"'
+        assert decode(json.dumps({key: "5"}), dict[str, int]) == {key: 5}
