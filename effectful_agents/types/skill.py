@@ -51,11 +51,13 @@ class Skill[**P, T](Tool[P, T]):
 
     # Not above, where the model would be told of it:
     #
+    # uses_tools: Whether the tools that it sees are offered (`define(tools=False)` keeps them back).
     # prompt_name: The prompt of a registry that it asks for (`define(prompt=…)`), else None.
     # template: The prompt with its version.
     # documented: The docstring as a prompt.
 
     recursive: bool
+    uses_tools: bool
     prompt_name: str | None
     template: PromptTemplate
     documented: PromptTemplate
@@ -66,11 +68,13 @@ class Skill[**P, T](Tool[P, T]):
         name: str | None = None,
         *,
         recursive: bool = False,
+        tools: bool = True,
         prompt: str | None = None,
         **options: Any,
     ) -> None:
         super().__init__(default, name, **options)
         self.recursive = recursive
+        self.uses_tools = tools
         self.prompt_name = prompt
         if prompt is not None and not (isinstance(prompt, str) and prompt):
             raise DefinitionError(f"the skill `{self.__name__}` has prompt={prompt!r}; it is the name of a prompt.")
@@ -188,6 +192,7 @@ class Skill[**P, T](Tool[P, T]):
             name: str | None = None,
             description: str | None = None,
             recursive: bool = False,
+            tools: bool = True,
             prompt: str | None = None,
             risk: Risk = ...,
             idempotent: bool = False,
@@ -203,6 +208,7 @@ class Skill[**P, T](Tool[P, T]):
             name: str | None = None,
             description: str | None = None,
             recursive: bool = False,
+            tools: bool = True,
             prompt: str | None = None,
             risk: Risk = ...,
             idempotent: bool = False,

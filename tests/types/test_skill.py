@@ -279,3 +279,15 @@ def test_tools_stay_ordinary_functions():
 
     assert double(2) == cached(2) == 4
     assert double.__doc__ == "Double."
+
+
+@pytest.mark.parametrize("kind", [int, list[str], int | None])
+def test_a_type_that_is_given_for_a_variable_is_the_type_of_the_answer(kind):
+    @Skill.define
+    def read[T](text: str, kind: type[T]) -> list[T]:
+        """Read {text}."""
+        raise NotHandled
+
+    assert read.result_type("1", kind) == list[kind]
+    assert read.result_type(text="1", kind=kind) == list[kind]
+    assert "T" in str(read.result_type("1", kind=None))

@@ -56,6 +56,8 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         env: Mapping[str, Any],
         tools: Set[Tool] = frozenset(),
     ) -> AssistantResult[Any]:
+        if isinstance(env, Scope) and not env.skill.uses_tools:
+            return fwd()
         discovered = self._discovered(env) if isinstance(env, Scope) else self.discover(env)
         return fwd(messages, response_type, env, ToolSet((*tools, *discovered.order)) if tools else discovered)
 

@@ -204,6 +204,7 @@ def test_what_is_defined_between_two_calls_is_offered_at_the_second():
     namespace = types.ModuleType("of_its_own")
     source = """
 from effectful_agents import NotHandled, Skill, Tool
+
 @Skill.define
 def ask() -> str:
     '''Ask.'''
@@ -271,3 +272,29 @@ def test_a_method_too_is_offered_to_itself_only_if_it_is_recursive(recursive):
             raise NotHandled
 
     assert offered_by_scope(Own().ask) == (["ask"] if recursive else [])
+
+
+def test_a_skill_that_says_it_uses_no_tools_is_offered_none():
+    @Tool.define
+    def weather(city: str) -> str:
+        """The weather in a city."""
+        return "sunny"
+
+    class Desk(Agent):
+        @Skill.define(tools=False)
+        def plain(self, city: str) -> str:
+            """What is {city} known for?"""
+            raise NotHandled
+
+        @Skill.define
+        def rich(self, city: str) -> str:
+            """How is it in {city}?"""
+            raise NotHandled
+
+    assert weather
+    for collection in ("explicit", "auto"):
+        desk = Desk()
+        with handler(harness(tool_collection=collection)), handler(ScriptedModel("a", "b")) as model:
+            assert (desk.plain("Oslo"), desk.rich("Oslo")) == ("a", "b")
+        assert "tools" not in model.requests[0]
+        assert {tool["function"]["name"] for tool in model.requests[1]["tools"]} >= {"weather"}
