@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import typing
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import core_schema
 
 from effectful_agents.encoding.fields import computed_fields, with_substituted
+from effectful_agents.encoding.names import type_name
+from effectful_agents.encoding.writers import UNSET, part_of
 
 if TYPE_CHECKING:
+    from effectful_agents.encoding.annotations import OwnField
     from effectful_agents.encoding.forms import Builder
 
-__all__ = ["dataclass", "model", "typed_dict"]
+__all__ = ["attrs_class", "dataclass", "model", "typed_dict"]
 
 
 def typed_dict(builder: Builder, node: Any, path: str) -> Any:
@@ -36,15 +40,53 @@ def dataclass(builder: Builder, node: Any, path: str) -> Any:
                 for name, tp in computed.items()
             ),
         ]
-    whole = not inner["computed_fields"] and all(field.get("init", True) for field in inner["fields"])
-    return _closed(node, node["cls"]) if whole else node
+    return _closed(node, node["cls"])
 
 
 def model(builder: Builder, node: Any, path: str) -> Any:
     """A model of pydantic."""
     node = builder.parts(node, path)
-    has_more = _fields_of(node, "model-fields").get("computed_fields") or node.get("root_model")
-    return node if has_more else _closed(node, node["cls"])
+    return node if node.get("root_model") else _closed(node, node["cls"])
+
+
+def attrs_class(builder: Builder, tp: Any, fields: dict[str, OwnField], path: str) -> Any:
+    """A class of the attrs library, made by its constructor, with the fields that the constructor makes as well."""
+    cls: Any = typing.get_origin(tp) or tp
+    builder.kept.append(tp)
+    ref = ":".join([f"{cls.__module__}.{cls.__qualname__}", *map(str, map(id, (cls, *typing.get_args(tp))))])
+    if ref in builder.definitions:
+        return core_schema.definition_reference_schema(ref)
+    builder.definitions[ref] = None  # its place: it may contain itself
+    parts = {
+        field.alias: core_schema.typed_dict_field(
+            _with_default(builder.annotation(field.type, f"{path}.{name}"), field), required=not field.optional
+        )
+        for name, field in fields.items()
+        if field.init
+    }
+    with builder.quietly():
+        made = [
+            core_schema.computed_field(field.alias, builder.annotation(field.type, f"{path}.{name}"))
+            for name, field in fields.items()
+            if not field.init
+        ]
+    form = core_schema.typed_dict_schema(parts, cls_name=cls.__name__, extra_behavior="forbid", computed_fields=made)
+    form |= {"config": {"title": type_name(tp)}, "cls": cls}
+    names = [(field.alias, name) for name, field in fields.items()]
+    written = builder.written(
+        cls,
+        form,
+        lambda value, _: cls(**value),
+        lambda value: {key: part for key, name in names if (part := part_of(value, name)) is not UNSET},
+        otherwise=core_schema.is_instance_schema(cls),
+        exact=True,
+    )
+    builder.definitions[ref] = {**written, "ref": ref}
+    return core_schema.definition_reference_schema(ref)
+
+
+def _with_default(schema: Any, field: OwnField) -> Any:
+    return core_schema.with_default_schema(schema, **field.default) if field.default else schema
 
 
 def _fields_of(node: Any, kind: str) -> Any:

@@ -19,6 +19,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError
 
 from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter, write_anything
+from effectful_agents.encoding.computed import computed_keys
 from effectful_agents.encoding.docstrings import described
 from effectful_agents.encoding.names import TypeCache
 from effectful_agents.encoding.strict import PREFIX
@@ -55,6 +56,14 @@ _WORDS = {
     "contentSchema": "the text is JSON of the schema {}",
     "propertyNames": "each key fits the schema {}",
 }
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("$ref", "description", "pattern", "format", "contentEncoding", "contentMediaType"), str),
+    **dict.fromkeys((*_MAPS, "dependentRequired"), dict),
+    **dict.fromkeys((*_LISTS, "enum", "required", "examples"), list),
+    **dict.fromkeys(_SINGLE, dict | bool),
+    "type": str | list,
+}
+"""What a keyword must be, of those that users may write as well."""
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _FIRST = ("$ref", "type", "description", "const", "enum", "properties", "required", "additionalProperties")
 _LAST = ("default", "examples")
@@ -78,7 +87,11 @@ def json_schema(tp: Any) -> dict[str, Any]:
 
 def adapter_schema(tp: Any, adapter: Adapter) -> dict[str, Any]:
     """The tidied schema of an adapter; `tp` is named in the error."""
-    return _Tidying(_generated(tp, adapter)).result()
+    generated = _generated(tp, adapter)
+    try:
+        return _Tidying(generated).result()
+    except Exception as error:  # keywords that a user wrote may stand for anything
+        raise no_form(tp, error) from error
 
 
 def _generated(tp: Any, adapter: Adapter) -> dict[str, Any]:
@@ -149,28 +162,21 @@ class _Generator(GenerateJsonSchema):
 
     @override
     def typed_dict_schema(self, schema: Any) -> Any:
-        return _with_descriptions(super().typed_dict_schema(schema), schema.get("cls"))
+        return _with_descriptions(self._with_computed(super().typed_dict_schema(schema), schema), schema.get("cls"))
 
     def _with_computed(self, written: Any, schema: Any) -> Any:
         """The schema with what a class computes itself: values show it, and it need not come back."""
-        inner = schema["schema"]
+        inner = schema.get("schema", schema)
         while "schema" in inner and "fields" not in inner:
             inner = inner["schema"]
         properties = written.get("properties")
         if properties is None:
             return written
-        computed = [
-            (one.get("alias") or one["property_name"], one["return_schema"]) for one in inner.get("computed_fields", ())
-        ]
         for field in inner["fields"] if inner["type"] == "dataclass-args" else ():
-            name = field["name"]
-            if not field.get("init", True):
-                schema = field["schema"]
-                computed.append((name, schema["schema"] if schema["type"] == "default" else schema))
-            elif field.get("init_only") and name in properties:
+            if field.get("init_only") and field["name"] in properties:
                 # It is not kept: a value cannot show it, and does not have its default either.
-                properties[name].pop("default", None)
-        for name, part in computed:
+                properties[field["name"]].pop("default", None)
+        for name, part in computed_keys(inner).items():
             try:
                 shown = self.generate_inner(part)
             except PydanticInvalidForJsonSchema:  # it is not asked for
@@ -267,6 +273,9 @@ class _Tidying:
         words: list[str] = []
         node = _with_sorted_examples(_with_open_keys(self._with_named_keys(node), words))
         for name, value in node.items():
+            if name in _KINDS and not isinstance(value, _KINDS[name]):
+                kind = type(value).__name__
+                raise EncodingError(f"the keyword `{name}` of its JSON schema is of type `{kind}`, which says nothing")
             if name in _WORDS or (name == "deprecated" and value):
                 words += _said(name, value)
             if name in _DROPPED or name not in _KNOWN:
