@@ -21,6 +21,7 @@ from pydantic_core import PydanticSerializationError
 from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter, write_anything
 from effectful_agents.encoding.computed import computed_keys
 from effectful_agents.encoding.docstrings import described
+from effectful_agents.encoding.keywords import LISTS, MAPS, SINGLE, check_keyword
 from effectful_agents.encoding.names import TypeCache
 from effectful_agents.encoding.strict import PREFIX
 from effectful_agents.encoding.writers import sort
@@ -28,9 +29,6 @@ from effectful_agents.errors import EncodingError
 
 __all__ = ["adapter_schema", "json_schema"]
 
-_MAPS = ("properties", "patternProperties", "dependentSchemas")
-_SINGLE = ("items", "additionalProperties", "contains", "not", "if", "then", "else")
-_LISTS = ("prefixItems", "anyOf", "oneOf", "allOf")
 # `uniqueItems` is known neither to llama.cpp's grammar nor to OpenAI; a set takes out what is double. `discriminator`
 # is OpenAPI's and repeats the names of definitions.
 _DROPPED = frozenset({"title", "uniqueItems", "discriminator", "$defs"})
@@ -56,14 +54,6 @@ _WORDS = {
     "contentSchema": "the text is JSON of the schema {}",
     "propertyNames": "each key fits the schema {}",
 }
-_KINDS: dict[str, Any] = {
-    **dict.fromkeys(("$ref", "description", "pattern", "format", "contentEncoding", "contentMediaType"), str),
-    **dict.fromkeys((*_MAPS, "dependentRequired"), dict),
-    **dict.fromkeys((*_LISTS, "enum", "required", "examples"), list),
-    **dict.fromkeys(_SINGLE, dict | bool),
-    "type": str | list,
-}
-"""What a keyword must be, of those that users may write as well."""
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _FIRST = ("$ref", "type", "description", "const", "enum", "properties", "required", "additionalProperties")
 _LAST = ("default", "examples")
@@ -256,8 +246,10 @@ class _Tidying:
         return key
 
     def _rewrite(self, node: Any) -> Any:
-        if not isinstance(node, dict):
+        if isinstance(node, bool):
             return node
+        if not isinstance(node, dict):
+            raise EncodingError(f"in its JSON schema a value of type `{type(node).__name__}` stands for a schema")
         if "$ref" not in node:
             return self._keywords(node)
         key = self._target(node["$ref"])
@@ -273,18 +265,16 @@ class _Tidying:
         words: list[str] = []
         node = _with_sorted_examples(_with_open_keys(self._with_named_keys(node), words))
         for name, value in node.items():
-            if name in _KINDS and not isinstance(value, _KINDS[name]):
-                kind = type(value).__name__
-                raise EncodingError(f"the keyword `{name}` of its JSON schema is of type `{kind}`, which says nothing")
+            check_keyword(name, value)
             if name in _WORDS or (name == "deprecated" and value):
                 words += _said(name, value)
             if name in _DROPPED or name not in _KNOWN:
                 continue
-            if name in _MAPS and isinstance(value, dict):
+            if name in MAPS and isinstance(value, dict):
                 value = {key: self._rewrite(part) for key, part in value.items()}
-            elif name in _SINGLE:
+            elif name in SINGLE:
                 value = self._rewrite(value)
-            elif name in _LISTS and isinstance(value, list):
+            elif name in LISTS and isinstance(value, list):
                 value = [self._rewrite(part) for part in value]
             # Exactly one of several is not known to OpenAI, and says the same where the alternatives are tagged.
             written["anyOf" if name == "oneOf" else name] = value
@@ -388,11 +378,11 @@ def _is_scalar(node: dict[str, Any]) -> bool:
 def _parts(node: dict[str, Any]) -> Iterator[Any]:
     """The schemas directly inside a schema."""
     for name, value in node.items():
-        if name in _MAPS and isinstance(value, dict):
+        if name in MAPS and isinstance(value, dict):
             yield from value.values()
-        elif name in _SINGLE:
+        elif name in SINGLE:
             yield value
-        elif name in _LISTS and isinstance(value, list):
+        elif name in LISTS and isinstance(value, list):
             yield from value
 
 

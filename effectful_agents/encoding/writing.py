@@ -178,7 +178,8 @@ class _Compiler:
     def _any(self, node: Any) -> Write:
         return self._anything
 
-    _callable = _is_subclass = _any
+    # A function that reads says nothing of how it is written.
+    _callable = _is_subclass = _function_plain = _any
 
     def _is_instance(self, node: Any) -> Write:
         cls, anything = node["cls"], self._anything
