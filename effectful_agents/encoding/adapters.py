@@ -238,7 +238,9 @@ def _writer_of(kind: type) -> Write:
     except EncodingError:
         return _refuse
     schema = adapter.core_schema
-    writes_nothing = schema["type"] in ("is-instance", "callable", "any", "function-plain") and "serialization" not in schema
+    writes_nothing = (
+        schema["type"] in ("is-instance", "callable", "any", "function-plain") and "serialization" not in schema
+    )
     return _refuse if writes_nothing else adapter.write
 
 

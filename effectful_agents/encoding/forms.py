@@ -35,6 +35,7 @@ from effectful_agents.encoding.names import full_name
 from effectful_agents.encoding.recognized import VALIDATORS
 from effectful_agents.encoding.registry import Codec, find
 from effectful_agents.encoding.scalars import REWRITTEN
+from effectful_agents.encoding.serializers import with_serializer
 from effectful_agents.encoding.shapes import read_as
 from effectful_agents.errors import EncodingError
 from effectful_agents.types.local_types import names_beside
@@ -143,11 +144,11 @@ class Builder:
             return self.annotation(node["annotation"], path)
         ref = node.get("ref")
         if ref is None:
-            return _with_words(node, self._form(node, path))
+            return self._kept_of(node, path)
         if ref not in self.definitions:
             self.definitions[ref] = None  # its place: it may contain itself
             quiet, self._quiet = self._quiet, 0  # it may be referred to from elsewhere as well
-            self.definitions[ref] = {**_with_words(node, self._form(node, path)), "ref": ref}
+            self.definitions[ref] = {**self._kept_of(node, path), "ref": ref}
             self._quiet = quiet
         return core_schema.definition_reference_schema(ref)
 
@@ -160,6 +161,10 @@ class Builder:
         if ref not in self.definitions:
             self.rewrite(self.given[ref], path)
         return {**node, "schema_ref": ref}
+
+    def _kept_of(self, node: Any, path: str) -> Any:
+        """The form of a node, with what `Annotated` and methods of classes say about it."""
+        return with_serializer(node, _with_words(node, self._form(node, path)))
 
     def _form(self, node: Any, path: str) -> Any:
         if MARK in node.get("metadata", {}):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
+
+from pydantic_core import core_schema
 
 from effectful_agents.encoding.marks import MARK
 
-__all__ = ["bare", "has_own_serializer", "has_serializer"]
+__all__ = ["bare", "has_own_serializer", "has_serializer", "with_serializer"]
 
 
 def bare(node: Any) -> Any:
@@ -35,10 +38,31 @@ def has_serializer(node: Any) -> bool:
     return own is not None and MARK not in node.get("metadata", {}) and not _is_redundant(own)
 
 
+def with_serializer(node: Any, form: Any) -> Any:
+    """A form with the serializer that a user gave the node whose place it takes."""
+    own = node.get("serialization")
+    if own is None or form.get("serialization") is own or not _is_of_a_user(own):
+        return form
+    if MARK in form.get("metadata", {}):  # it has a writer of ours, which is asked first
+        form = core_schema.json_or_python_schema(form, form)
+    return {**form, "serialization": own}
+
+
+def _is_of_a_user(serialization: Any) -> bool:
+    function = serialization.get("function")
+    # That of pydantic for regular expressions.
+    theirs = isinstance(function, operator.attrgetter) and serialization.get("when_used") == "json"
+    return function is not None and not theirs and not _module(function).startswith("pydantic.")
+
+
+def _module(function: Any) -> str:
+    return getattr(function, "__module__", None) or ""
+
+
 def _is_redundant(serialization: Any) -> bool:
     """Whether pydantic put a serializer there that only goes through a container."""
     return (
         serialization["type"] == "function-wrap"
         and not serialization.get("is_field_serializer")
-        and getattr(serialization["function"], "__module__", "").startswith("pydantic.")
+        and _module(serialization["function"]).startswith("pydantic.")
     )
