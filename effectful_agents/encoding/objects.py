@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import core_schema
 
 from effectful_agents.encoding.fields import computed_fields, with_substituted
+from effectful_agents.encoding.marks import ARGUMENTS, NO_SCHEMAS
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.writers import UNSET, part_of
 
@@ -45,7 +47,7 @@ def dataclass(builder: Builder, node: Any, path: str) -> Any:
 
 def model(builder: Builder, node: Any, path: str) -> Any:
     """A model of pydantic."""
-    node = builder.parts(node, path)
+    node = builder.parts(_with_arguments(node, node["cls"]), path)
     return node if node.get("root_model") else _closed(node, node["cls"])
 
 
@@ -87,6 +89,38 @@ def attrs_class(builder: Builder, tp: Any, fields: dict[str, OwnField], path: st
 
 def _with_default(schema: Any, field: OwnField) -> Any:
     return core_schema.with_default_schema(schema, **field.default) if field.default else schema
+
+
+def _with_arguments(node: Any, cls: Any) -> Any:
+    """The core schema of a model, in whose fields pydantic has kept of generic attrs classes the class alone."""
+    fields = getattr(cls, "__pydantic_fields__", {})
+    given = {name: dict(_generics(field.annotation)) for name, field in fields.items()}
+    if not any(given.values()):
+        return node
+
+    def of(node: Any, known: dict[Any, Any]) -> Any:
+        if isinstance(node, list | tuple):
+            return type(node)([of(part, known) for part in node])
+        if not isinstance(node, dict) or node.get("cls", cls) not in (cls, *known):
+            return node
+        if node.get("type") == "is-instance":
+            tp = known.get(node["cls"])
+            return {**node, "metadata": {**node.get("metadata", {}), ARGUMENTS: tp}} if tp is not None else node
+        if node.get("type") == "model-fields":
+            return {**node, "fields": {name: of(field, given.get(name, {})) for name, field in node["fields"].items()}}
+        return {key: part if key in NO_SCHEMAS else of(part, known) for key, part in node.items()}
+
+    return of(node, {})
+
+
+def _generics(tp: Any) -> Iterator[tuple[Any, Any]]:
+    """The generic classes of the attrs library in an annotation, and with what arguments they stand there."""
+    origin = typing.get_origin(tp)
+    if hasattr(origin, "__attrs_attrs__"):
+        yield origin, tp
+        return
+    for part in typing.get_args(tp):
+        yield from _generics(part)
 
 
 def _fields_of(node: Any, kind: str) -> Any:

@@ -5,6 +5,7 @@ import json
 from typing import Any, Generic, TypeVar
 
 import attrs
+import pydantic
 import pytest
 
 from effectful_agents import Tool
@@ -51,6 +52,20 @@ class Holder:
     box: Box[int]
 
 
+class Model[Y](pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+
+    box: Box[Y]
+    boxes: dict[str, Box[int] | None] = {}
+
+    @pydantic.field_validator("box")
+    @classmethod
+    def not_nine(cls, box: Box[Y]) -> Box[Y]:
+        if box.x == 9:
+            raise ValueError("no nine")
+        return box
+
+
 @pytest.mark.parametrize(
     ("tp", "value", "wrong"),
     [
@@ -63,6 +78,8 @@ class Holder:
         (Labelled[int], Labelled("a", [Box("b")], 1), {"x": "a", "label": "b"}),
         (Labelled[int], Labelled("a"), {"x": 1}),
         (Holder, Holder(Box(1)), {"box": {"x": "a"}}),
+        (Model[str], Model[str](box=Box("a"), boxes={"a": Box(1), "b": None}), {"box": {"x": 1}}),
+        (Model[int], Model[int](box=Box(1)), {"box": {"x": 1}, "boxes": {"a": {"x": "a"}}}),
         (dict[str, list[Box[int] | None]], {"a": [Box(1), None]}, {"a": [{"x": "a"}]}),
     ],
     ids=str,
@@ -71,6 +88,11 @@ def test_what_a_generic_class_is_given_holds_for_its_fields(tp, value, wrong):
     assert decode(json.dumps(encode(value, tp)), tp) == value
     with pytest.raises(ValueError, match="Input should be"):
         decode(json.dumps(wrong), tp)
+
+
+def test_validators_of_a_model_run_around_a_generic_class():
+    with pytest.raises(ValueError, match="no nine"):
+        decode('{"box": {"x": 9}}', Model[int])
 
 
 def test_the_same_class_with_other_arguments_is_another_type():
