@@ -20,11 +20,12 @@ from pydantic_core import CoreSchema, SchemaValidator
 
 from effectful_agents.encoding import builtin as _builtin  # noqa: F401 - what it registers is there before all else
 from effectful_agents.encoding.annotations import substituted
+from effectful_agents.encoding.computed import ignoring_computed
 from effectful_agents.encoding.forms import Refused, describe
 from effectful_agents.encoding.names import TypeCache, type_name, without_addresses
 from effectful_agents.encoding.registry import find
 from effectful_agents.encoding.validation import for_validation
-from effectful_agents.encoding.writers import Write, as_key, number, sort, unwritable
+from effectful_agents.encoding.writers import Write, as_key, number, pairs_of, sort, unwritable
 from effectful_agents.encoding.writing import compiled
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages.text import safe_text
@@ -78,7 +79,7 @@ class Adapter:
         if self._validator is None:
             self.check()
             # Not the validators that classes keep of themselves: those know nothing of what was rewritten.
-            self._validator = SchemaValidator(for_validation(self.core_schema), _use_prebuilt=False)
+            self._validator = SchemaValidator(for_validation(ignoring_computed(self.core_schema)), _use_prebuilt=False)
         return self._validator
 
     @property
@@ -225,7 +226,9 @@ def _write_dict(value: Mapping[Any, Any]) -> Any:
             continue
         form = write_anything(key)
         if isinstance(form, list | dict):
-            return [{"key": write_anything(key), "value": write_anything(part)} for key, part in value.items()]
+            return pairs_of(
+                [{"key": write_anything(key), "value": write_anything(part)} for key, part in value.items()]
+            )
         written["None" if form is None else as_key(form, key)] = write_anything(part)
     if len(written) < len(value):
         raise unwritable(value, "several of its keys are the same text in JSON")
@@ -245,7 +248,9 @@ def _writer_of(kind: type) -> Write:
     except EncodingError:
         return _refuse
     schema = adapter.core_schema
-    writes_nothing = schema["type"] in ("is-instance", "callable", "any") and "serialization" not in schema
+    writes_nothing = (
+        schema["type"] in ("is-instance", "callable", "any", "function-plain") and "serialization" not in schema
+    )
     return _refuse if writes_nothing else adapter.write
 
 

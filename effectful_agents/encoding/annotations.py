@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import collections.abc
 import functools
+import inspect
 import operator
 import types
 import typing
@@ -16,9 +17,10 @@ import typing_extensions
 from pydantic_core import core_schema
 from typing_extensions import Doc
 
+from effectful_agents.encoding.marks import ARGUMENTS
 from effectful_agents.errors import EncodingError
 
-__all__ = ["QUALIFIERS", "NoTypeError", "OwnField", "own_fields", "refuse_no_type", "substituted"]
+__all__ = ["QUALIFIERS", "NoTypeError", "OfAttrs", "OwnField", "own_fields", "refuse_no_type", "substituted"]
 
 _LISTS = (collections.abc.Collection, collections.abc.Reversible, collections.abc.Container)
 _ONCE = (collections.abc.Iterator, collections.abc.Generator)
@@ -156,6 +158,8 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
         return tp
     if isinstance(origin, typing.TypeAliasType):
         return of_class(tp)
+    if hasattr(origin, "__attrs_attrs__"):
+        return _annotated(origin, OfAttrs(tp))
     if origin is tuple and any(_unpacked_tuple(one) is not None for one in typing.get_args(tp)):
         parts, repeated = _flat(tp)
         flat = substituted(tuple.__class_getitem__(tuple(parts)), of_class)
@@ -208,6 +212,17 @@ def _unpacked_tuple(tp: Any) -> Any:
     return tuple.__class_getitem__(typing.get_args(tp)) if typing.get_origin(tp) is tuple else None
 
 
+class OfAttrs:
+    """A generic class of the attrs library with its arguments, of which pydantic would keep the class alone."""
+
+    def __init__(self, tp: Any) -> None:
+        self.type = tp
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        schema = handler(source)
+        return {**schema, "metadata": {**schema.get("metadata", {}), ARGUMENTS: self.type}}
+
+
 class OwnField(NamedTuple):
     """A field of a class of the attrs library.
 
@@ -216,29 +231,57 @@ class OwnField(NamedTuple):
         type: Its annotation.
         optional: Whether the constructor does without it.
         default: Its default, as options of pydantic's schema of one; empty where only the constructor knows it.
+        init: Whether the constructor takes it; else it makes it.
     """
 
     alias: str
     type: Any
     optional: bool
     default: dict[str, Any]
+    init: bool
 
 
-def own_fields(cls: type) -> dict[str, OwnField] | None:
-    """The fields of a class of the attrs library, by name; None for any other class."""
-    if not hasattr(cls, "__attrs_attrs__"):
+def own_fields(tp: Any) -> dict[str, OwnField] | None:
+    """The fields of a class of the attrs library, by name; None for any other class.
+
+    Args:
+        tp: The class, or a generic one with its arguments.
+    """
+    known: Any = typing.get_origin(tp) or tp
+    if not hasattr(known, "__attrs_attrs__"):
         return None
     import attrs  # noqa: PLC0415 - optional, and loaded already where there is such a class
 
-    known: Any = cls
     attrs.resolve_types(known)
+    variables = _variables(tp)
     result = {}
     for field in attrs.fields(known):
         default: Any = field.default
         shown = {} if default is attrs.NOTHING else {"default": default}
         if type(default).__name__ == "Factory":
             shown = {} if default.takes_self else {"default_factory": default.factory}
-        if field.init:
-            tp = Any if field.type is None else field.type
-            result[field.name] = OwnField(field.alias or field.name, tp, default is not attrs.NOTHING, shown)
+        owner = next((base for base in known.__mro__ if field.name in inspect.get_annotations(base)), known)
+        annotation = Any if field.type is None else _filled(field.type, variables.get(owner, {}))
+        result[field.name] = OwnField(
+            field.alias or field.name, annotation, default is not attrs.NOTHING, shown, field.init
+        )
     return result
+
+
+def _variables(tp: Any) -> dict[Any, dict[Any, Any]]:
+    """What stands for the type variables of a class, and for those of its bases, by class."""
+    cls = typing.get_origin(tp) or tp
+    given = dict(zip(getattr(cls, "__parameters__", ()), typing.get_args(tp), strict=False))
+    found = {cls: given}
+    for base in types.get_original_bases(cls) if isinstance(cls, type) else ():
+        if typing.get_origin(base) not in (typing.Generic, typing.Protocol):
+            found = {**_variables(_filled(base, given)), **found}
+    return found
+
+
+def _filled(tp: Any, given: dict[Any, Any]) -> Any:
+    """An annotation with what stands for its type variables in their place."""
+    if isinstance(tp, typing.TypeVar):
+        return given.get(tp, tp)
+    variables = () if isinstance(tp, type) else getattr(tp, "__parameters__", ())
+    return tp[tuple(given.get(one, one) for one in variables)] if variables and given else tp

@@ -15,7 +15,7 @@ from pydantic_core import PydanticKnownError, core_schema
 
 from effectful_agents.encoding.marks import FORMS, shown
 
-__all__ = ["choice", "flag_names", "flag_of", "written_members"]
+__all__ = ["Among", "choice", "flag_names", "flag_of", "text_of_key", "written_members"]
 
 type Written = str | int | float | bool | None
 """A value as JSON writes it alone."""
@@ -51,7 +51,7 @@ def choice(
         kind: A class whose instances, where Python code gives one, are taken as they are.
         as_keys: Whether they are keys of an object, which are always texts.
     """
-    written = [((_as_key(form) if as_keys else form), value) for form, value in pairs]
+    written = [((text_of_key(form) if as_keys else form), value) for form, value in pairs]
     table = {_key(form): value for form, value in written}
     expected = _listed([form for form, _ in written])
     own = {_key(value): value for _, value in written if kind is None and not isinstance(value, enum.Enum)}
@@ -82,6 +82,28 @@ def choice(
     )
 
 
+class Among:
+    """Stands for a class whose instances are a few values; each is told by its type as well, since `True == 1`.
+
+    Args:
+        forms: How the values are written, by their type and themselves.
+    """
+
+    def __init__(self, forms: dict[tuple[type, Any], Any]) -> None:
+        self._forms = forms
+
+    def holds(self, value: Any) -> bool:
+        """Whether it is one of the values."""
+        try:
+            return (type(value), value) in self._forms
+        except TypeError:
+            return False
+
+    def write(self, value: Any) -> Any:
+        """The written form of one of them."""
+        return self._forms[type(value), value]
+
+
 def schema_of_choices(forms: list[Written]) -> dict[str, Any]:
     """The JSON schema of written values."""
     names: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
@@ -108,7 +130,8 @@ def _key(value: Any) -> tuple[Any, Any]:
     return (str if isinstance(value, str) else type(value), value)
 
 
-def _as_key(form: Written) -> str:
+def text_of_key(form: Written) -> str:
+    """A written value as the key of an object."""
     return form if isinstance(form, str) else "None" if form is None else json.dumps(form)
 
 

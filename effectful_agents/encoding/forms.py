@@ -23,18 +23,19 @@ from effectful_agents.encoding import objects
 from effectful_agents.encoding.annotations import (
     QUALIFIERS,
     NoTypeError,
-    OwnField,
     own_fields,
     refuse_no_type,
     substituted,
 )
 from effectful_agents.encoding.fields import SUBSTITUTE, Copies, with_substituted
 from effectful_agents.encoding.mappings import made_of_mapping, mapping
-from effectful_agents.encoding.marks import CODEC, MARK, NO_SCHEMAS, Writer
+from effectful_agents.encoding.marks import ARGUMENTS, CODEC, MARK, NO_SCHEMAS, Writer
+from effectful_agents.encoding.moments import told_apart
 from effectful_agents.encoding.names import full_name
 from effectful_agents.encoding.recognized import VALIDATORS
 from effectful_agents.encoding.registry import Codec, find
 from effectful_agents.encoding.scalars import REWRITTEN
+from effectful_agents.encoding.serializers import with_serializer
 from effectful_agents.encoding.shapes import read_as
 from effectful_agents.errors import EncodingError
 from effectful_agents.types.local_types import names_beside
@@ -100,6 +101,7 @@ class Builder:
         definitions: The rewritten schemas that are referred to, by reference.
         refusals: The paths of parts without a form, and the reasons.
         given: The definitions as pydantic gave them.
+        kept: Types whose identities stand in references: as long as they are here, no other object can have them.
     """
 
     def __init__(self) -> None:
@@ -107,6 +109,7 @@ class Builder:
         self.refusals: list[tuple[str, str]] = []
         self.given: dict[str, Any] = {}
         self._copies = Copies()
+        self.kept: list[Any] = []
         self._quiet = 0  # above 0 in a branch that is only for Python values
 
     def annotation(self, tp: Any, path: str) -> Any:
@@ -141,11 +144,11 @@ class Builder:
             return self.annotation(node["annotation"], path)
         ref = node.get("ref")
         if ref is None:
-            return _with_words(node, self._form(node, path))
+            return self._kept_of(node, path)
         if ref not in self.definitions:
             self.definitions[ref] = None  # its place: it may contain itself
             quiet, self._quiet = self._quiet, 0  # it may be referred to from elsewhere as well
-            self.definitions[ref] = {**_with_words(node, self._form(node, path)), "ref": ref}
+            self.definitions[ref] = {**self._kept_of(node, path), "ref": ref}
             self._quiet = quiet
         return core_schema.definition_reference_schema(ref)
 
@@ -158,6 +161,10 @@ class Builder:
         if ref not in self.definitions:
             self.rewrite(self.given[ref], path)
         return {**node, "schema_ref": ref}
+
+    def _kept_of(self, node: Any, path: str) -> Any:
+        """The form of a node, with what `Annotated` and methods of classes say about it."""
+        return with_serializer(node, _with_words(node, self._form(node, path)))
 
     def _form(self, node: Any, path: str) -> Any:
         if MARK in node.get("metadata", {}):
@@ -234,10 +241,17 @@ class Builder:
         if decode is None:
             self._refuse(path, f"{full_name(cls)} can be shown to a model, but not written by one")
             decode = _unreadable
-        return self._written(cls, form, decode, codec.encode, otherwise=core_schema.is_instance_schema(cls))
+        return self.written(cls, form, decode, codec.encode, otherwise=core_schema.is_instance_schema(cls))
 
-    def _written(
-        self, cls: Any, form: Any, decode: Callable[[Any, Any], Any], encode: Callable[[Any], Any], otherwise: Any
+    def written(
+        self,
+        cls: Any,
+        form: Any,
+        decode: Callable[[Any, Any], Any],
+        encode: Callable[[Any], Any],
+        otherwise: Any,
+        *,
+        exact: bool = False,
     ) -> Any:
         """A core schema of values that are read from, and written to, another form."""
 
@@ -247,7 +261,7 @@ class Builder:
         json_schema = core_schema.with_info_after_validator_function(
             read,
             form,
-            metadata={MARK: Writer(cls, encode, inner=True)},
+            metadata={MARK: Writer(cls, encode, inner=True, exact=exact)},
             serialization=core_schema.plain_serializer_function_ser_schema(encode, return_schema=form),
         )
         python_schema = core_schema.union_schema([otherwise, json_schema], mode="left_to_right")
@@ -257,8 +271,9 @@ class Builder:
         cls = node["cls"]
         if self._quiet or cls is collections.abc.Hashable:
             return node
-        if (fields := own_fields(cls)) is not None:
-            return self._attrs(cls, fields, path)
+        tp = node.get("metadata", {}).get(ARGUMENTS, cls)
+        if (fields := own_fields(tp)) is not None:
+            return objects.attrs_class(self, tp, fields, path)
         if cls is type:
             self._refuse(path, _NO_CLASSES)
         else:
@@ -266,32 +281,6 @@ class Builder:
                 path, f"{full_name(cls)} has no encoding; register one with `effectful_agents.encoding.register`"
             )
         return node
-
-    def _attrs(self, cls: type, fields: dict[str, OwnField], path: str) -> Any:
-        ref = f"{cls.__module__}.{cls.__qualname__}:{id(cls)}"
-        if ref not in self.definitions:
-            self.definitions[ref] = None
-            parts = {
-                field.alias: core_schema.typed_dict_field(
-                    self._with_default(field, f"{path}.{name}"), required=not field.optional
-                )
-                for name, field in fields.items()
-            }
-            form = core_schema.typed_dict_schema(parts, cls_name=cls.__name__, extra_behavior="forbid")
-            form |= {"config": {"title": cls.__name__}, "cls": cls}
-            written = self._written(
-                cls,
-                form,
-                lambda value, _: cls(**value),
-                lambda value: {field.alias: getattr(value, name) for name, field in fields.items()},
-                otherwise=core_schema.is_instance_schema(cls),
-            )
-            self.definitions[ref] = {**written, "ref": ref}
-        return core_schema.definition_reference_schema(ref)
-
-    def _with_default(self, field: OwnField, path: str) -> Any:
-        schema = self.annotation(field.type, path)
-        return core_schema.with_default_schema(schema, **field.default) if field.default else schema
 
     def _of_callable(self, node: Any, path: str) -> Any:
         self._refuse(path, "a function is not written as JSON; it takes a handler that synthesizes code")
@@ -345,6 +334,9 @@ class Builder:
         return self.parts(node, path)
 
     _of_function_wrap = _of_function_before
+
+    def _of_union(self, node: Any, path: str) -> Any:
+        return self.parts(told_apart(node, self.given), path)
 
     # --- objects ---
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import enum
 import typing
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import core_schema
 
-from effectful_agents.encoding.choices import choice, written_members
+from effectful_agents.encoding.choices import Among, choice, text_of_key, written_members
 from effectful_agents.encoding.marks import CODEC, MARK, Writer
 from effectful_agents.encoding.registry import find
 from effectful_agents.encoding.scalars import written_literal
+from effectful_agents.encoding.writers import Pairs
 
 if TYPE_CHECKING:
     from effectful_agents.encoding.forms import Builder
@@ -32,8 +34,8 @@ def mapping(builder: Builder, node: Any, path: str) -> Any:
         return plain if _stay_apart(keys) else _of_different_keys(plain)
     if isinstance(way, list):
         key = choice(way, error="enum", as_keys=True)
-        names = {(type(value), value): form for form, value in way}
-        key["metadata"][MARK] = Writer(object, lambda value: names[type(value), value], inner=False)
+        among = Among({(type(value), value): form for form, value in way})
+        key["metadata"][MARK] = Writer(among, among.write, inner=False)
         return {**node, "keys_schema": key, "values_schema": values}
     pair = core_schema.typed_dict_schema(
         {
@@ -44,7 +46,7 @@ def mapping(builder: Builder, node: Any, path: str) -> Any:
     )
     limits = {key: value for key, value in node.items() if key in ("min_length", "max_length")}
     json_schema = core_schema.no_info_after_validator_function(
-        _from_pairs, core_schema.list_schema(pair, **limits), metadata={MARK: Writer(None, _to_pairs, inner=True)}
+        _from_pairs, core_schema.list_schema(pair, **limits), metadata={MARK: Writer(Mapping, _to_pairs, inner=True)}
     )
     with builder.quietly():
         python_schema = builder.parts(node, path)
@@ -96,7 +98,7 @@ _TEXT_KEYS = frozenset(
 def _plain_keys(pairs: list[tuple[Any, Any]]) -> Any:
     if all(isinstance(form, str) for form, _ in pairs):
         return "text"
-    texts = {form if isinstance(form, str) else repr(form) for form, _ in pairs}
+    texts = {text_of_key(form) for form, _ in pairs}
     return pairs if len(texts) == len(pairs) else None
 
 
@@ -144,5 +146,5 @@ def _made_of(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     return result
 
 
-def _to_pairs(value: Any) -> list[dict[str, Any]]:
-    return [{"key": key, "value": part} for key, part in value.items()]
+def _to_pairs(value: Any) -> Pairs:
+    return Pairs({"key": key, "value": part} for key, part in value.items())

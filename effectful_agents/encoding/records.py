@@ -7,7 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from effectful_agents.encoding.values import encode, too_deep, written_down
+from effectful_agents.encoding.values import encode, not_encoded, written_down
+from effectful_agents.encoding.writers import in_order
+from effectful_agents.errors import AgentsError
 
 __all__ = ["dumps", "to_jsonable"]
 
@@ -23,7 +25,11 @@ def dumps(obj: Any) -> str:
     >>> dumps({"b": [1, None], "a": {"é"}})
     '{"a":["é"],"b":[1,null]}'
     """
-    jsonable = to_jsonable(obj)
+    token = in_order.set(True)
+    try:
+        jsonable = to_jsonable(obj)
+    finally:
+        in_order.reset(token)
     with written_down(obj):
         return json.dumps(jsonable, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
@@ -43,8 +49,10 @@ def to_jsonable(obj: Any) -> Any:
     """
     try:
         return _jsonable(obj)
-    except RecursionError as error:
-        raise too_deep(obj) from error
+    except AgentsError:
+        raise
+    except Exception as error:
+        raise not_encoded(obj, error) from error
 
 
 def _jsonable(obj: Any) -> Any:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import PydanticCustomError, PydanticKnownError, core_schema
 
 from effectful_agents.encoding import binary
-from effectful_agents.encoding.choices import choice, flag_names, flag_of, written_members
+from effectful_agents.encoding.choices import Among, choice, flag_names, flag_of, written_members
 from effectful_agents.encoding.marks import MARK, Writer, shown
+from effectful_agents.encoding.moments import limits_of, moment
 
 __all__ = ["REWRITTEN", "written_literal"]
 
-_DIGITS = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*")
 _FINITE = r"-?[0-9]+(\.[0-9]+)?(E[+-]?[0-9]+)?"
 _DECIMAL = f"^{_FINITE}$"
 _ANY_DECIMAL = f"^({_FINITE}|-?Infinity|NaN)$"
@@ -29,32 +28,13 @@ def _as_text(value: Any) -> Any:
     return value
 
 
-_NO_NUMBER = PydanticCustomError("iso_8601", "Input should be text in ISO 8601, and no number")
-
-
 def _no_number(value: Any) -> Any:
     if isinstance(value, int | float):
         raise PydanticKnownError("complex_type")
     return value
 
 
-def _no_timestamp(value: Any) -> Any:
-    """Refuse numbers, whose unit and zone would be a guess."""
-    if isinstance(value, int | float) or (isinstance(value, str) and _DIGITS.fullmatch(value)):
-        raise _NO_NUMBER
-    return value
-
-
-_LIMITS = {"ge": "at least {}", "gt": "greater than {}", "le": "at most {}", "lt": "less than {}",
-           "multiple_of": "a multiple of {}", "max_digits": "of at most {} digits",
-           "decimal_places": "with at most {} decimal places"}  # fmt: skip
-
-
 _LENGTHS = {"min_length": "at least {} bytes", "max_length": "at most {} bytes"}
-
-
-def _limits(node: Any) -> str:
-    return ", ".join(text.format(node[key]) for key, text in _LIMITS.items() if node.get(key) is not None)
 
 
 def _with(node: Any, **options: Any) -> Any:
@@ -77,7 +57,7 @@ def _bytes(node: Any) -> Any:
 
 def _decimal(node: Any) -> Any:
     schema: Any = {"type": "string", "pattern": _DECIMAL}
-    if limits := _limits(node):
+    if limits := limits_of(node):
         schema["description"] = f"a decimal number, {limits}"
     elif node.get("allow_inf_nan", True):  # as a float
         schema["pattern"] = _ANY_DECIMAL
@@ -95,14 +75,6 @@ def _fraction(node: Any) -> Any:
 def _complex(node: Any) -> Any:
     # The function hands on a Python text, which the strict form of the node would refuse.
     read = core_schema.no_info_before_validator_function(_no_number, {**node, "strict": False})
-    return core_schema.json_or_python_schema(read, node)
-
-
-def _moment(node: Any) -> Any:
-    # The function hands on a Python text, which the strict form of the node would refuse.
-    read = core_schema.no_info_before_validator_function(_no_timestamp, {**node, "strict": False})
-    if limits := _limits(node):  # JSON schema has no words for them
-        read["metadata"] = {"pydantic_js_functions": [lambda core, handler: {"description": limits, **handler(core)}]}
     return core_schema.json_or_python_schema(read, node)
 
 
@@ -135,10 +107,10 @@ def _literal(node: Any) -> Any:
     if all(type(value) is str for value in expected):
         return node
     pairs = [(written_literal(value), value) for value in expected]
-    forms = {(type(value), value): form for form, value in pairs}
+    among = Among({(type(value), value): form for form, value in pairs})
     schema: Any = choice(pairs, error="literal_error")
-    schema["metadata"][MARK] = Writer(_Among(forms), lambda value: forms[type(value), value], inner=False)
-    schema["serialization"] = core_schema.plain_serializer_function_ser_schema(lambda value: forms[type(value), value])
+    schema["metadata"][MARK] = Writer(among, among.write, inner=False)
+    schema["serialization"] = core_schema.plain_serializer_function_ser_schema(among.write)
     return schema
 
 
@@ -155,19 +127,6 @@ def _with_docstring(schema: Any, cls: type[enum.Enum]) -> list[Any]:
     return [lambda core, handler: {"description": text, **form(core, handler)}]
 
 
-class _Among:
-    """Stands for a class whose instances are the values of a Literal."""
-
-    def __init__(self, forms: dict[tuple[type, Any], Any]) -> None:
-        self.forms = forms
-
-    def holds(self, value: Any) -> bool:
-        try:
-            return (type(value), value) in self.forms
-        except TypeError:
-            return False
-
-
 def written_literal(value: Any) -> Any:
     """The written form of a value that a Literal names."""
     if isinstance(value, enum.Enum):
@@ -179,7 +138,7 @@ REWRITTEN: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("int", "float", "bool", "str"), _scalar),
     "complex": _complex,
     "fraction": _fraction,
-    **dict.fromkeys(("date", "datetime", "time", "timedelta"), _moment),
+    **dict.fromkeys(("date", "datetime", "time", "timedelta"), moment),
     "bytes": _bytes,
     "decimal": _decimal,
     "enum": _enum,

@@ -19,7 +19,9 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError
 
 from effectful_agents.encoding.adapters import Adapter, no_form, type_adapter, write_anything
+from effectful_agents.encoding.computed import computed_keys
 from effectful_agents.encoding.docstrings import described
+from effectful_agents.encoding.keywords import LISTS, MAPS, SINGLE, check_keyword
 from effectful_agents.encoding.names import TypeCache
 from effectful_agents.encoding.strict import PREFIX
 from effectful_agents.encoding.writers import sort
@@ -27,9 +29,6 @@ from effectful_agents.errors import EncodingError
 
 __all__ = ["adapter_schema", "json_schema"]
 
-_MAPS = ("properties", "patternProperties", "dependentSchemas")
-_SINGLE = ("items", "additionalProperties", "contains", "not", "if", "then", "else")
-_LISTS = ("prefixItems", "anyOf", "oneOf", "allOf")
 # `uniqueItems` is known neither to llama.cpp's grammar nor to OpenAI; a set takes out what is double. `discriminator`
 # is OpenAPI's and repeats the names of definitions.
 _DROPPED = frozenset({"title", "uniqueItems", "discriminator", "$defs"})
@@ -78,7 +77,11 @@ def json_schema(tp: Any) -> dict[str, Any]:
 
 def adapter_schema(tp: Any, adapter: Adapter) -> dict[str, Any]:
     """The tidied schema of an adapter; `tp` is named in the error."""
-    return _Tidying(_generated(tp, adapter)).result()
+    generated = _generated(tp, adapter)
+    try:
+        return _Tidying(generated).result()
+    except Exception as error:  # keywords that a user wrote may stand for anything
+        raise no_form(tp, error) from error
 
 
 def _generated(tp: Any, adapter: Adapter) -> dict[str, Any]:
@@ -149,28 +152,21 @@ class _Generator(GenerateJsonSchema):
 
     @override
     def typed_dict_schema(self, schema: Any) -> Any:
-        return _with_descriptions(super().typed_dict_schema(schema), schema.get("cls"))
+        return _with_descriptions(self._with_computed(super().typed_dict_schema(schema), schema), schema.get("cls"))
 
     def _with_computed(self, written: Any, schema: Any) -> Any:
         """The schema with what a class computes itself: values show it, and it need not come back."""
-        inner = schema["schema"]
+        inner = schema.get("schema", schema)
         while "schema" in inner and "fields" not in inner:
             inner = inner["schema"]
         properties = written.get("properties")
         if properties is None:
             return written
-        computed = [
-            (one.get("alias") or one["property_name"], one["return_schema"]) for one in inner.get("computed_fields", ())
-        ]
         for field in inner["fields"] if inner["type"] == "dataclass-args" else ():
-            name = field["name"]
-            if not field.get("init", True):
-                schema = field["schema"]
-                computed.append((name, schema["schema"] if schema["type"] == "default" else schema))
-            elif field.get("init_only") and name in properties:
+            if field.get("init_only") and field["name"] in properties:
                 # It is not kept: a value cannot show it, and does not have its default either.
-                properties[name].pop("default", None)
-        for name, part in computed:
+                properties[field["name"]].pop("default", None)
+        for name, part in computed_keys(inner).items():
             try:
                 shown = self.generate_inner(part)
             except PydanticInvalidForJsonSchema:  # it is not asked for
@@ -250,8 +246,10 @@ class _Tidying:
         return key
 
     def _rewrite(self, node: Any) -> Any:
-        if not isinstance(node, dict):
+        if isinstance(node, bool):
             return node
+        if not isinstance(node, dict):
+            raise EncodingError(f"in its JSON schema a value of type `{type(node).__name__}` stands for a schema")
         if "$ref" not in node:
             return self._keywords(node)
         key = self._target(node["$ref"])
@@ -267,15 +265,16 @@ class _Tidying:
         words: list[str] = []
         node = _with_sorted_examples(_with_open_keys(self._with_named_keys(node), words))
         for name, value in node.items():
+            check_keyword(name, value)
             if name in _WORDS or (name == "deprecated" and value):
                 words += _said(name, value)
             if name in _DROPPED or name not in _KNOWN:
                 continue
-            if name in _MAPS and isinstance(value, dict):
+            if name in MAPS and isinstance(value, dict):
                 value = {key: self._rewrite(part) for key, part in value.items()}
-            elif name in _SINGLE:
+            elif name in SINGLE:
                 value = self._rewrite(value)
-            elif name in _LISTS and isinstance(value, list):
+            elif name in LISTS and isinstance(value, list):
                 value = [self._rewrite(part) for part in value]
             # Exactly one of several is not known to OpenAI, and says the same where the alternatives are tagged.
             written["anyOf" if name == "oneOf" else name] = value
@@ -379,11 +378,11 @@ def _is_scalar(node: dict[str, Any]) -> bool:
 def _parts(node: dict[str, Any]) -> Iterator[Any]:
     """The schemas directly inside a schema."""
     for name, value in node.items():
-        if name in _MAPS and isinstance(value, dict):
+        if name in MAPS and isinstance(value, dict):
             yield from value.values()
-        elif name in _SINGLE:
+        elif name in SINGLE:
             yield value
-        elif name in _LISTS and isinstance(value, list):
+        elif name in LISTS and isinstance(value, list):
             yield from value
 
 

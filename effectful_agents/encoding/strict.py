@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from effectful_agents.messages import ResponseFormat
@@ -60,6 +61,10 @@ class StrictForm(NamedTuple):
     reason: str | None
 
 
+type Definitions = Mapping[str, Any]
+"""The definitions of a schema, by their names."""
+
+
 class _Impossible(Exception):
     """There is no strict form."""
 
@@ -79,9 +84,10 @@ def strict_form(schema: dict[str, Any]) -> StrictForm:
     'any value at all has no strict form'
     """
     try:
-        strict = _strict(schema)
-        if schema.get("$defs"):
-            strict["$defs"] = {name: _strict(part) for name, part in schema["$defs"].items()}
+        given = schema.get("$defs", {})
+        strict = _strict(schema, given)
+        if given:
+            strict["$defs"] = {name: _strict(part, given) for name, part in given.items()}
         _check_size(strict)
     except _Impossible as error:
         return StrictForm(schema, str(error))
@@ -111,7 +117,7 @@ _MOST_FORMS = 1024
 _forms: dict[int, tuple[Any, Any]] = {}
 
 
-def _strict(node: Any) -> dict[str, Any]:
+def _strict(node: Any, given: Definitions) -> dict[str, Any]:
     if not isinstance(node, dict) or not node.keys() & {"type", "const", "enum", "anyOf", "$ref"}:
         raise _Impossible("any value at all has no strict form")
     if unknown := node.keys() & {"allOf", "not", "if", "patternProperties", "dependentSchemas", "contains"}:
@@ -131,11 +137,11 @@ def _strict(node: Any) -> dict[str, Any]:
         if key in kept and not _is_kept(key, kept[key]):
             del kept[key]
     if "anyOf" in kept:
-        kept["anyOf"] = [_strict(part) for part in kept["anyOf"]]
+        kept["anyOf"] = [_strict(part, given) for part in kept["anyOf"]]
     if node.get("type") == "array":
-        words += _make_list(node, kept)
+        words += _make_list(node, kept, given)
     if node.get("type") == "object":
-        _close(node, kept)
+        _close(node, kept, given)
     return _described(kept, words)
 
 
@@ -154,17 +160,17 @@ def _is_kept(key: str, value: Any) -> bool:
     return key == "format" and value in _STRICT_FORMATS
 
 
-def _make_list(node: dict[str, Any], kept: dict[str, Any]) -> list[str]:
+def _make_list(node: dict[str, Any], kept: dict[str, Any], given: Definitions) -> list[str]:
     """Give a list one schema for its parts; returns what is to be said about it."""
     if "prefixItems" not in node:
         if not node.get("items") and node.get("maxItems") == 0:
             kept["items"] = {"type": "null"}
             return []
-        kept["items"] = _strict(node.get("items", {}))
+        kept["items"] = _strict(node.get("items", {}), given)
         return []
-    firsts = [_strict(part) for part in node["prefixItems"]]
+    firsts = [_strict(part, given) for part in node["prefixItems"]]
     further = node.get("items")
-    parts = [*firsts, _strict(further)] if isinstance(further, dict) and further else firsts
+    parts = [*firsts, _strict(further, given)] if isinstance(further, dict) and further else firsts
     distinct = [part for place, part in enumerate(parts) if part not in parts[:place]]
     kept["items"] = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
     if not (isinstance(further, dict) and further):
@@ -181,27 +187,28 @@ def _kind(node: dict[str, Any]) -> str:
     return str(node.get("type") or node.get("$ref", "any value").removeprefix(PREFIX))
 
 
-def _close(node: dict[str, Any], kept: dict[str, Any]) -> None:
+def _close(node: dict[str, Any], kept: dict[str, Any], given: Definitions) -> None:
     properties = node.get("properties")
     if properties is None or node.get("additionalProperties", False) is not False:
         raise _Impossible("a mapping has no strict form: no schema can name its keys")
     required = node.get("required", [])
     kept["properties"] = {
-        name: _strict(part) if name in required else _nullable(name, part) for name, part in properties.items()
+        name: _strict(part, given) if name in required else _nullable(name, part, given)
+        for name, part in properties.items()
     }
     kept["required"] = list(properties)
     kept["additionalProperties"] = False
 
 
-def _nullable(name: str, part: Any) -> dict[str, Any]:
+def _nullable(name: str, part: Any, given: Definitions) -> dict[str, Any]:
     """A property that may be left out, as one that may be null."""
     if "default" not in part and not part.get("readOnly"):
         raise _Impossible(f"`{name}` may be absent, and has no default that null could stand for")
-    strict = _strict(part)
+    strict = _strict(part, given)
     default = part.get("default")
     if part.get("readOnly"):
         words = ["it is computed; write null"]
-    elif _has_null(part):
+    elif _admits_null(part, given):
         return strict if default is None else _described(strict, [f"the default is {_shown(default)}"])
     else:
         words = ["null for the default" + ("" if default is None else f", {_shown(default)}")]
@@ -209,10 +216,6 @@ def _nullable(name: str, part: Any) -> dict[str, Any]:
     wider = {"anyOf": [*strict["anyOf"], {"type": "null"}]} if strict.keys() == {"anyOf"} else None
     result = wider or {"anyOf": [strict, {"type": "null"}]}
     return _described(result if description is None else {"description": description, **result}, words)
-
-
-def _has_null(node: Any) -> bool:
-    return node.get("type") == "null" or None in node.get("enum", ()) or any(map(_has_null, node.get("anyOf", ())))
 
 
 def _described(node: dict[str, Any], words: list[str]) -> dict[str, Any]:
@@ -280,12 +283,14 @@ def admits_null(schema: dict[str, Any]) -> bool:
     return _admits_null(schema, schema.get("$defs", {}))
 
 
-def _admits_null(schema: dict[str, Any], definitions: dict[str, Any]) -> bool:
-    if "$ref" in schema:
-        return _admits_null(definitions[schema["$ref"].removeprefix(PREFIX)], definitions)
+def _admits_null(schema: Any, given: Definitions, passed: frozenset[str] = frozenset()) -> bool:
+    ref = schema.get("$ref")
+    if ref is not None:
+        inner = {} if ref in passed else given.get(ref.removeprefix(PREFIX), {})
+        return _admits_null(inner, given, passed | {ref})
     if schema.get("type") == "null" or None in schema.get("enum", ()):
         return True
-    return any(_admits_null(part, definitions) for part in schema.get("anyOf", ()))
+    return any(_admits_null(part, given, passed) for part in schema.get("anyOf", ()))
 
 
 def is_strict(schema: dict[str, Any]) -> bool:

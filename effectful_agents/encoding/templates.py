@@ -64,15 +64,23 @@ def _parse(template: str) -> list[tuple[str, str | None, str | None, str | None]
 def _look_up(field: str, env: Mapping[str, Any]) -> Any:
     try:
         return _FORMATTER.get_field(field, (), env)[0]
-    except (KeyError, IndexError, AttributeError, TypeError, ValueError) as error:
+    except Exception as error:  # `__getitem__` and properties are what users wrote, and may raise anything
         name = field.partition(".")[0].partition("[")[0]
         if not name or name.isdigit():
             problem = "fields go by name, not by position"
         elif name not in env:
             problem = f"there is no `{name}`"
         else:
-            problem = without_addresses(f"{type(error).__name__}: {error}")
+            problem = _said(error)
         raise ConfigurationError(f"the field `{{{field}}}` of the template cannot be filled: {problem}") from error
+
+
+def _said(error: Exception) -> str:
+    name = type(error).__name__
+    try:
+        return without_addresses(f"{name}: {error}")
+    except Exception:  # the text of an error is what users wrote as well
+        return name
 
 
 def _format(value: Any, field: str, spec: str, conversion: str | None, env: Mapping[str, Any]) -> str:
@@ -83,7 +91,7 @@ def _format(value: Any, field: str, spec: str, conversion: str | None, env: Mapp
         return format(converted, _FORMATTER.vformat(spec, (), env))
     except Exception as error:  # `__repr__` and `__format__` are what users wrote, and may raise anything
         raise ConfigurationError(
-            f"the field `{{{field}}}` of the template cannot be formatted with `{spec or conversion}`: {error}"
+            f"the field `{{{field}}}` of the template cannot be formatted with `{spec or conversion}`: {_said(error)}"
         ) from error
 
 

@@ -64,12 +64,17 @@ def encode(value: Any, tp: Any = Any) -> Any:
         write = type_adapter(tp).write
     try:
         return write(value)
-    except RecursionError as error:
-        raise too_deep(value) from error
     except AgentsError:
         raise
-    except Exception as error:  # properties and metaclasses are what users wrote, and may raise anything
-        raise unwritable(value, f"{type(error).__name__} while it was written") from error
+    except Exception as error:
+        raise not_encoded(value, error) from error
+
+
+def not_encoded(value: Any, error: Exception) -> EncodingError:
+    """The error for a value at which another was raised; properties and metaclasses of users may raise anything."""
+    if isinstance(error, RecursionError):
+        return too_deep(value)
+    return unwritable(value, f"{type(error).__name__} while it was written")
 
 
 def too_deep(value: Any) -> EncodingError:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import datetime
 import decimal
+import fractions
+import inspect
 import io
 import json
 import math
@@ -11,19 +14,24 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from typing import Any
 
 from effectful_agents.encoding.names import type_name
-from effectful_agents.errors import EncodingError
+from effectful_agents.errors import AgentsError, EncodingError
 from effectful_agents.messages.text import safe_text
 
 __all__ = [
     "SCALARS",
     "TOO_MANY_DIGITS",
+    "UNSET",
+    "Pairs",
     "Write",
     "as_key",
     "in_minutes",
+    "in_order",
     "mapping",
     "number",
     "one_of",
     "other_kind",
+    "pairs_of",
+    "part_of",
     "parts",
     "sort",
     "unwritable",
@@ -52,7 +60,14 @@ def sort(parts: list[Any]) -> list[Any]:
     try:
         return sorted(parts)
     except TypeError:  # several kinds: by their text
-        return sorted(parts, key=lambda part: json.dumps(part, sort_keys=True))
+        return sorted(parts, key=_text)
+
+
+def _text(part: Any) -> str:
+    try:
+        return json.dumps(part, sort_keys=True)
+    except ValueError as error:  # of the number of digits
+        raise unwritable(part, TOO_MANY_DIGITS) from error
 
 
 def other_kind(value: Any, wanted: str) -> EncodingError:
@@ -60,6 +75,41 @@ def other_kind(value: Any, wanted: str) -> EncodingError:
     if isinstance(value, Iterator | io.IOBase):
         return unwritable(value, "it can be read only once. Pass a list")
     return unwritable(value, f"the type says {wanted}, and it is something else")
+
+
+class Pairs(list[Any]):
+    """A mapping on the way to be written, as a list of its keys and values."""
+
+
+in_order: contextvars.ContextVar[bool] = contextvars.ContextVar("in_order", default=False)
+"""Whether pairs are written sorted, as `dumps` wants them, and not in the order of the mapping."""
+
+
+def pairs_of(written: list[Any]) -> list[Any]:
+    """The written pairs of a mapping in the order that is wanted."""
+    return sort(written) if in_order.get() else written
+
+
+UNSET: Any = object()
+"""Stands for a field that the constructor has not set."""
+
+
+def part_of(value: Any, name: str) -> Any:
+    """A field of an object, or what a property of it makes; `UNSET` where there is no such thing.
+
+    Raises:
+        EncodingError: The user's code raised, an `AttributeError` too: only where no code stands behind a name does
+            that mean that it is not set.
+    """
+    try:
+        return getattr(value, name)
+    except (AgentsError, RecursionError):
+        raise
+    except Exception as error:
+        plain = inspect.getattr_static(type(value), name, None)
+        if isinstance(error, AttributeError) and (plain is None or inspect.ismemberdescriptor(plain)):
+            return UNSET
+        raise unwritable(value, f"its `{name}` raised {type(error).__name__}") from error
 
 
 # --- scalars ----------------------------------------------------------------------------------------------------------
@@ -83,6 +133,10 @@ def _write_float(value: Any) -> Any:
     if isinstance(value, float):
         return number(value)
     if isinstance(value, int):
+        try:
+            float(value)
+        except OverflowError as error:  # it would be read as infinity
+            raise unwritable(value, "it is too large for a `float`") from error
         return int(value) if type(value) is not bool else value
     raise other_kind(value, "a number")
 
@@ -104,6 +158,15 @@ def _write_decimal(value: Any) -> str:
     raise other_kind(value, "a decimal number")
 
 
+def _write_fraction(value: Any) -> str:
+    if not isinstance(value, fractions.Fraction):
+        raise other_kind(value, "a fraction")
+    try:
+        return str(value)
+    except ValueError as error:  # of the number of digits
+        raise unwritable(value, TOO_MANY_DIGITS) from error
+
+
 def in_minutes(value: Any) -> Any:
     """A time whose offset has no seconds, for which ISO 8601 has no form: the same moment, where there is one."""
     offset = value.utcoffset() if isinstance(value, datetime.datetime | datetime.time) else None
@@ -121,6 +184,7 @@ SCALARS: dict[str, Write] = {
     "bool": _write_bool,
     "none": _write_none,
     "decimal": _write_decimal,
+    "fraction": _write_fraction,
 }
 """By the type of the core schema."""
 

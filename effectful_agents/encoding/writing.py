@@ -13,16 +13,22 @@ from typing import Any
 
 from pydantic_core import SchemaSerializer, core_schema
 
+from effectful_agents.encoding.kinds import Kinds
 from effectful_agents.encoding.marks import MARK, Writer
 from effectful_agents.encoding.names import type_name
+from effectful_agents.encoding.serializers import bare, has_own_serializer, has_serializer
 from effectful_agents.encoding.shapes import few_texts, read_as
 from effectful_agents.encoding.writers import (
     SCALARS,
+    UNSET,
+    Pairs,
     Write,
     in_minutes,
     mapping,
     one_of,
     other_kind,
+    pairs_of,
+    part_of,
     parts,
     sort,
     unwritable,
@@ -60,6 +66,7 @@ class _Compiler:
     def __init__(self, schema: Any, anything: Write) -> None:
         self._definitions: list[Any] = schema.get("definitions", []) if schema["type"] == "definitions" else []
         self._by_ref = {one["ref"]: one for one in self._definitions}
+        self._kinds = Kinds(self._by_ref)
         self._made: dict[str, Write] = {}
         self._anything = anything
 
@@ -68,9 +75,8 @@ class _Compiler:
         writer = node.get("metadata", {}).get(MARK)
         if writer is not None:
             return self._marked(node, writer)
-        own = node.get("serialization")
-        if own is not None and not _is_redundant(own):
-            return self._pydantic(node)
+        if has_serializer(node):
+            return self._serialized(node)
         if kind in SCALARS:
             return SCALARS[kind]
         if kind in _TRANSPARENT:
@@ -79,23 +85,44 @@ class _Compiler:
         return self._pydantic(node) if special is None else special(node)
 
     def _marked(self, node: Any, writer: Writer) -> Write:
-        kind, make = writer.kind, writer.write
-        holds = getattr(kind, "holds", None) or (lambda value: kind is None or isinstance(value, kind))
+        kind, make, holds, anything = writer.kind, writer.write, writer.holds, self._anything
         wanted = type_name(kind) if isinstance(kind, type) else "one of a few values"
         inner = self.write(node["schema"]) if writer.inner else None
 
         def write(value: Any) -> Any:
             if not holds(value):
                 raise other_kind(value, wanted)
+            if writer.exact and type(value) is not kind:
+                return anything(value)
             try:
                 made = make(value)
             except EncodingError:
                 raise
             except Exception as error:  # a user's codec may raise anything
                 raise unwritable(value, f"{type(error).__name__} while it was written") from error
-            return made if inner is None else inner(made)
+            if inner is None:
+                return made
+            written = inner(made)
+            return pairs_of(written) if type(made) is Pairs else written
 
         return write
+
+    def _serialized(self, node: Any, *, surely: bool = False) -> Write:
+        """What a serializer of the user's writes, given values of its type.
+
+        Where a function of the user's may have made something else of them, whatever it is given; but `surely` then
+        wants them to be of the type nevertheless.
+        """
+        write, (holds, certain) = self._pydantic(node), self._kinds.of(node)
+        if not certain and not surely:
+            return write
+
+        def checked(value: Any) -> Any:
+            if not holds(value):
+                raise other_kind(value, node["type"])
+            return write(value)
+
+        return checked
 
     def _pydantic(self, node: Any) -> Write:
         """What users wrote, and scalars that have one form only, by pydantic."""
@@ -103,6 +130,8 @@ class _Compiler:
 
         def write(value: Any) -> Any:
             written = dump(value)
+            if written == f"<unprintable {type(value).__name__} object>" and not isinstance(value, str):
+                raise unwritable(value, "its `__str__` failed")
             if written is value and not isinstance(value, str | int | float | list | dict | None):
                 raise unwritable(value)
             return anything(written)
@@ -149,18 +178,51 @@ class _Compiler:
     def _any(self, node: Any) -> Write:
         return self._anything
 
-    _is_instance = _callable = _is_subclass = _any
+    # A function that reads says nothing of how it is written.
+    _callable = _is_subclass = _function_plain = _any
+
+    def _is_instance(self, node: Any) -> Write:
+        cls, anything = node["cls"], self._anything
+
+        def write(value: Any) -> Any:
+            if not isinstance(value, cls):
+                raise other_kind(value, type_name(cls))
+            return anything(value)
+
+        return write
+
+    def _literal(self, node: Any) -> Write:
+        # All of them are texts: the others are choices.
+        few = frozenset(node["expected"])
+
+        def write(value: Any) -> Any:
+            if not isinstance(value, str) or value not in few:
+                raise other_kind(value, "one of a few texts")
+            return safe_text(str.__str__(value))
+
+        return write
 
     def _nullable(self, node: Any) -> Write:
         inner = self.write(node["schema"])
         return lambda value: None if value is None else inner(value)
 
     def _union(self, node: Any) -> Write:
-        choices = [self.write(one[0] if isinstance(one, tuple) else one) for one in node["choices"]]
-        return one_of(choices)
+        return self._one_of([one[0] if isinstance(one, tuple) else one for one in node["choices"]])
 
     def _tagged_union(self, node: Any) -> Write:
-        return one_of([self.write(one) for one in node["choices"].values() if isinstance(one, dict)])
+        return self._one_of([one for one in node["choices"].values() if isinstance(one, dict)])
+
+    def _one_of(self, arms: list[Any]) -> Write:
+        first, last = [], []
+        for arm in arms:
+            own = arm if has_serializer(arm) else self._by_ref.get(arm.get("schema_ref"), arm)
+            if not has_serializer(own):
+                first.append(self.write(arm))
+                continue
+            first.append(self._serialized(own, surely=True))
+            if not self._kinds.of(own).certain:  # it may be of another kind than its type says, if nothing else fits
+                last.append(self._serialized(own))
+        return one_of([*first, *last])
 
     def _chain(self, node: Any) -> Write:
         return self.write(node["steps"][0])
@@ -217,14 +279,14 @@ class _Compiler:
     # --- objects ---
 
     def _dataclass(self, node: Any) -> Write:
-        inner = _bare(node["schema"])
+        inner = bare(node["schema"])
         if inner["type"] != "dataclass-args":
             return self._pydantic(node)
         fields = {field["name"]: field for field in inner["fields"] if not field.get("init_only")}
         return self._object(node, fields, inner)
 
     def _model(self, node: Any) -> Write:
-        inner = _bare(node["schema"])
+        inner = bare(node["schema"])
         if node.get("root_model"):
             root = self.write(node["schema"])
             return self._by_class(node["cls"], lambda value: root(value.root))
@@ -235,7 +297,7 @@ class _Compiler:
     def _object(self, node: Any, fields: Mapping[str, Any], inner: Any) -> Write:
         anything = self._anything
         # What a method of the class writes, or leaves out, is written by pydantic: it hands on the instance.
-        by_method = {name for name, field in fields.items() if _has_own_serializer(field)}
+        by_method = {name for name, field in fields.items() if has_own_serializer(field)}
         dump = self._dump(node) if by_method else None
         plan = [
             (read_as(name, field) or name, name, None if name in by_method else self.write(field["schema"]))
@@ -254,11 +316,9 @@ class _Compiler:
                     if dumped_as[name] in dumped:
                         written[key] = anything(dumped[dumped_as[name]])
                     continue
-                try:
-                    part = getattr(value, name)
-                except AttributeError:  # a field that the constructor has not set
-                    continue
-                written[key] = write_field(part)
+                part = part_of(value, name)
+                if part is not UNSET:
+                    written[key] = write_field(part)
             extra = getattr(value, "__pydantic_extra__", None)
             if extra:
                 written.update((safe_text(key), anything(part)) for key, part in extra.items())
@@ -289,6 +349,8 @@ class _Compiler:
             name: (read_as(name, field) or name, self.write(field["schema"]), field.get("required", True))
             for name, field in node["fields"].items()
         }
+        for one in node.get("computed_fields", ()):
+            fields[one["property_name"]] = (one["property_name"], self.write(one["return_schema"]), False)
         further = self.write(node["extras_schema"]) if node.get("extras_schema") else self._anything
         required = {name for name, (_, _, needed) in fields.items() if needed}
         closed = node.get("extra_behavior") == "forbid"
@@ -328,34 +390,3 @@ class _Compiler:
             return [inner(part) for inner, part in zip(inners, value, strict=True)]
 
         return write
-
-
-# --- what users and pydantic wrote ------------------------------------------------------------------------------------
-
-
-def _bare(node: Any) -> Any:
-    """The fields of a class, without the validators around them."""
-    while node["type"] in ("function-before", "function-after", "function-wrap") and "serialization" not in node:
-        node = node["schema"]
-    return node
-
-
-def _has_own_serializer(field: Any) -> bool:
-    left_out = field.get("serialization_exclude") or field.get("serialization_exclude_if")
-    return bool(left_out) or _serializes_itself(field["schema"])
-
-
-def _serializes_itself(node: Any) -> bool:
-    """Whether a method of the class serializes the field: it wants the instance, which only pydantic hands on."""
-    if node.get("serialization", {}).get("is_field_serializer"):
-        return True
-    return node["type"] in ("default", "nullable") and _serializes_itself(node["schema"])
-
-
-def _is_redundant(serialization: Any) -> bool:
-    """Whether pydantic put a serializer there that only goes through a container."""
-    return (
-        serialization["type"] == "function-wrap"
-        and not serialization.get("is_field_serializer")
-        and getattr(serialization["function"], "__module__", "").startswith("pydantic.")
-    )

@@ -1,7 +1,9 @@
 """Nothing is lost: digits, moments, and the keys under which fields are read."""
 
 import contextlib
+import dataclasses
 import datetime
+import ipaddress
 import json
 from decimal import Decimal
 from fractions import Fraction
@@ -11,7 +13,7 @@ import jsonschema
 import pydantic
 import pytest
 
-from effectful_agents.encoding import decode, encode, json_schema
+from effectful_agents.encoding import decode, dumps, encode, json_schema
 from effectful_agents.errors import EncodingError
 
 LONG = "1.00000000000000000001"
@@ -163,3 +165,68 @@ def test_the_keys_true_and_false_are_written_so_and_read_so_only():
 def test_pairs_whose_keys_are_no_texts_are_no_mapping_of_texts(key):
     with pytest.raises(ValueError, match="should be an object"):
         decode(json.dumps([{"key": key, "value": 1}]), dict[str, int])
+
+
+# --- numbers that have no text, or none that could be read again ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "number", [Fraction(10**5000, 3), Fraction(3, 10**5000), Fraction(10**5000)], ids=["1", "2", "3"]
+)
+def test_a_fraction_with_too_many_digits_is_refused(number):
+    @dataclasses.dataclass
+    class Part:
+        n: Fraction
+
+    values: list[tuple[Any, Any]] = [
+        (number, Fraction),
+        ([number], list[Fraction]),
+        ({number: 1}, dict[Fraction, int]),
+        (number, str | Fraction),
+        (Part(number), Part),
+    ]
+    for value, tp in values:
+        for write in (
+            lambda value, tp: encode(value, tp),
+            lambda value, _: encode(value),
+            lambda value, _: dumps(value),
+        ):
+            with pytest.raises(EncodingError, match=r"more digits|one of several types"):
+                write(value, tp)
+
+
+def test_a_text_that_pydantic_could_not_make_is_no_text():
+    class Mute(ipaddress.IPv4Address):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    with pytest.raises(EncodingError, match="`Mute`"):
+        encode(Mute("127.0.0.1"), ipaddress.IPv4Address)
+
+
+def test_a_whole_number_that_no_float_can_hold_is_no_float():
+    for value, tp in ((10**400, float), ([-(10**400)], list[float]), ({10**400: 1}, dict[float, int])):
+        with pytest.raises(EncodingError, match="too large for a `float`"):
+            encode(value, tp)
+    assert encode([10**400, 1.5], list[float | int]) == [10**400, 1.5]
+    assert encode(10**300, float) == 10**300
+
+
+@pytest.mark.parametrize(
+    ("tp", "values"),
+    [
+        (Literal["true", True], ["true", True]),
+        (Literal["None", None, "null"], ["None", None, "null"]),
+        (Literal["1", 1, False], ["1", 1, False]),
+        (Literal[1, 2, True], [1, 2]),
+        (Literal[True, "x"], [True, "x"]),
+    ],
+    ids=str,
+)
+def test_keys_that_are_the_same_text_stay_apart(tp, values):
+    mapping = {value: place for place, value in enumerate(values)}
+    back = decode(json.dumps(encode(mapping, dict[tp, int])), dict[tp, int])
+
+    assert [(type(key), key, place) for key, place in back.items()] == [
+        (type(key), key, place) for key, place in mapping.items()
+    ]

@@ -185,7 +185,7 @@ class Odd(pydantic.BaseModel):
 
 
 def test_a_property_that_fails_is_told():
-    with pytest.raises(EncodingError, match="`Odd` cannot be encoded; ZeroDivisionError while it was written"):
+    with pytest.raises(EncodingError, match="`Odd` cannot be encoded; its `bad` raised ZeroDivisionError"):
         encode(Odd())
 
 

@@ -2,11 +2,13 @@ import dataclasses
 import datetime
 import subprocess
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import pydantic
 import pytest
 
-from effectful_agents.encoding import b64, dumps, fmt_dict, fmt_list, fmt_records, schema_for, to_jsonable
+from effectful_agents.encoding import b64, dumps, encode, fmt_dict, fmt_list, fmt_records, schema_for, to_jsonable
 from effectful_agents.errors import ConfigurationError, EncodingError
 from effectful_agents.messages import Usage
 from tests.encoding.shapes import Colour, Person, Point
@@ -102,3 +104,75 @@ def test_a_schema_is_made_of_a_type_a_dictionary_or_another_schema():
             written.validate(text)
     with pytest.raises(EncodingError, match="the schema is no JSON schema"):
         schema_for({"type": 3})
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+class Grid(pydantic.BaseModel):
+    cells: dict[tuple[int, int], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    name: str
+    marks: dict[tuple[int], int] = dataclasses.field(hash=False)
+
+
+def turned(value: Any) -> Any:
+    """The same value with its dictionaries in the other order."""
+    match value:
+        case dict():
+            return {key: turned(part) for key, part in reversed(value.items())}
+        case list():
+            return [turned(part) for part in value]
+        case set():
+            return {turned(part) for part in value}
+        case Grid():
+            return Grid(cells=turned(value.cells))
+        case Cell():
+            return Cell(value.name, turned(value.marks))
+        case _:
+            return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {(1, 2): 1, (3, 4): 2},
+        {"a": [{(2,): {(4,): 1, (3,): 2}, (1,): None}]},
+        {frozenset({1, 2}): {("b",): 1, ("a",): 2}, "x": 1},
+        Grid(cells={(2, 1): {(2,): 1, (1,): 1}, (1, 2): 0}),
+        {Cell("b", {(2,): 1, (1,): 2}), Cell("a", {})},
+        {None: 1, 2: 2, "a": 3, (1,): 4},
+    ],
+    ids=["tuples", "inside", "sets", "a model", "a set of records", "mixed"],
+)
+def test_the_order_of_a_dictionary_makes_no_difference_whatever_its_keys(value):
+    assert turned(value) == value
+    assert dumps(turned(value)) == dumps(value)
+
+
+def test_only_dumps_sorts_pairs_and_only_those_of_dictionaries():
+    assert encode({(2,): 1, (1,): 2}) == [{"key": [2], "value": 1}, {"key": [1], "value": 2}]
+    assert dumps([{"key": 2, "value": 1}, {"key": 1, "value": 1}]) == '[{"key":2,"value":1},{"key":1,"value":1}]'
+
+
+class Broken(Mapping[str, int]):
+    def __iter__(self) -> Any:
+        raise KeyError("k")
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, key: str) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("write", [dumps, to_jsonable, encode])
+def test_a_mapping_that_fails_is_told(write):
+    with pytest.raises(EncodingError, match="`Broken` cannot be encoded; KeyError") as raised:
+        write(Broken())
+    assert isinstance(raised.value.__cause__, KeyError)
+    with pytest.raises(EncodingError, match="KeyError"):
+        write({"a": [Broken()]})

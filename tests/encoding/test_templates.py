@@ -1,5 +1,6 @@
 import dataclasses
 import datetime
+import re
 from typing import Any
 
 import pytest
@@ -107,3 +108,38 @@ def test_addresses_never_reach_a_prompt(template):
 def test_a_hexadecimal_number_is_no_address():
     assert text("{n:#x}", n=0x7F00DEADBEEF) == "0x7f00deadbeef"
     assert text("{n!s}", n="it is at 0x7f00deadbeef") == "it is at 0x7f00deadbeef"
+
+
+class Told(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Raising:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __getitem__(self, key: Any) -> Any:
+        raise self.error
+
+    @property
+    def part(self) -> Any:
+        raise self.error
+
+    def __format__(self, spec: str) -> str:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(RuntimeError("gone"), "RuntimeError: gone"), (ZeroDivisionError(), "ZeroDivisionError"), (Told(), "Told")],
+    ids=["text", "no text", "a text that fails"],
+)
+@pytest.mark.parametrize("template", ["{x[0]}", "{x[a].b}", "{x.part}", "{x:>3}"])
+def test_what_users_wrote_may_raise_anything(template, error, said):
+    field = template.partition(":")[0].rstrip("}") + "}"
+
+    with pytest.raises(ConfigurationError, match=re.escape(f"the field `{field}` of the template cannot be")) as raised:
+        text(template, x=Raising(error))
+    assert said in str(raised.value)
+    assert raised.value.__cause__ is error
