@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from effectful_agents.encoding.marks import FORMS, NO_SCHEMAS
 
-__all__ = ["Chooser", "Shape", "chooser", "few_texts", "read_as", "recursive_refs", "shape_of"]
+__all__ = ["Chooser", "Shape", "chooser", "has_few_values", "read_as", "recursive_refs", "shape_of"]
 
 
 class Shape(NamedTuple):
@@ -194,10 +194,9 @@ def _few(schema: Any) -> frozenset[Any]:
     return frozenset(map(_written_as, forms))
 
 
-def few_texts(schema: Any) -> frozenset[str]:
-    """The texts that a `Literal` admits; none for any other core schema."""
-    inner = schema["schema"] if schema["type"] == "default" else schema
-    return frozenset(inner["expected"]) if inner["type"] == "literal" else frozenset()
+def has_few_values(schema: Any) -> bool:
+    """Whether it is known of a few values that a core schema admits no others."""
+    return bool(_few(schema))
 
 
 def _keys(name: str, field: Mapping[str, Any]) -> list[str]:

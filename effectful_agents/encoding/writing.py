@@ -17,7 +17,7 @@ from effectful_agents.encoding.kinds import Kinds
 from effectful_agents.encoding.marks import MARK, Writer
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.serializers import bare, has_own_serializer, has_serializer
-from effectful_agents.encoding.shapes import few_texts, read_as
+from effectful_agents.encoding.shapes import has_few_values, read_as
 from effectful_agents.encoding.writers import (
     SCALARS,
     UNSET,
@@ -254,6 +254,8 @@ class _Compiler:
         place = node.get("variadic_item_index")
         if place is not None and len(inners) == 1:
             return parts(inners[0], tuple)
+        before = len(inners) if place is None else place
+        tags = [number for number, one in enumerate(node["items_schema"][:before]) if has_few_values(one)]
 
         def write(value: Any) -> list[Any]:
             if not isinstance(value, tuple):
@@ -264,6 +266,8 @@ class _Compiler:
                 here = inners[:place] + repeated + inners[place + 1 :]
             if len(value) != len(here):
                 raise unwritable(value, f"it has {len(value)} parts, and the type says {len(here)}")
+            for number in tags:  # first what can tell soon that this is the wrong alternative
+                inners[number](value[number])
             return [inner(part) for inner, part in zip(here, value, strict=True)]
 
         return write
@@ -354,7 +358,7 @@ class _Compiler:
         further = self.write(node["extras_schema"]) if node.get("extras_schema") else self._anything
         required = {name for name, (_, _, needed) in fields.items() if needed}
         closed = node.get("extra_behavior") == "forbid"
-        tags = {name: few for name, field in node["fields"].items() if (few := few_texts(field["schema"]))}
+        tags = [name for name, field in node["fields"].items() if has_few_values(field["schema"])]
 
         def write(value: Any) -> dict[str, Any]:
             if not isinstance(value, Mapping):
@@ -364,9 +368,9 @@ class _Compiler:
                 raise unwritable(value, "it lacks keys that the type asks for")
             if closed and not value.keys() <= fields.keys():
                 raise unwritable(value, "it has keys that the type does not know")
-            for name, few in tags.items():
-                if name in value and not (isinstance(value[name], str) and value[name] in few):
-                    raise unwritable(value, "a text in it is none of those that the type names")
+            for name in tags:
+                if name in value:
+                    fields[name][1](value[name])
             written = {}
             for name, part in value.items():
                 if name in fields:

@@ -235,3 +235,26 @@ def test_a_key_that_a_validator_made_is_named():
 
 def test_the_schema_of_a_recursive_union_is_that_of_a_union():
     assert "anyOf" in json_schema(list[Add | Take])["items"]
+
+
+type Written = (
+    tuple[Written, Literal["add"], Written] | tuple[Written, Literal["take"], Written] | First2 | Second2 | int
+)
+
+
+class First2(TypedDict):
+    inner: "Written"
+    number: Literal[1]
+
+
+class Second2(TypedDict):
+    inner: "Written"
+    number: Literal[2]
+
+
+def test_alternatives_are_told_apart_in_time_when_they_are_written():
+    value: Any = 1
+    for _ in range(30):
+        value = {"inner": (value, "take", 2), "number": 2}
+    encoded = encode(value, Written)
+    assert decode(json.dumps(encoded), Written) == value
