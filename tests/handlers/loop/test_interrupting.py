@@ -431,10 +431,16 @@ ENDINGS = ["task", "timeout", "deadline", "control", "tool"]
 @pytest.mark.parametrize("together", [False, True])
 def test_what_an_asynchronous_tool_cleans_up_may_take_its_time_on_asyncio(ending, together):
     cleaned: list[str] = []
+    begun: list[str] = []
     control = CallControl()
+    stop: list[Callable[[], Any]] = []
 
     async def work(name: str) -> str:
         """Work for ever."""
+        begun.append(name)
+        if len(begun) == (2 if together else 1):
+            for end in stop:
+                asyncio.get_running_loop().call_soon(end)
         try:
             await asyncio.sleep(3600)
         finally:
@@ -454,15 +460,16 @@ def test_what_an_asynchronous_tool_cleans_up_may_take_its_time_on_asyncio(ending
     first = batch(calls("work", name="a"), calls("work", name="b")) if together else calls("work", name="a")
 
     async def main() -> None:
-        limit = {"deadline": Deadline(0.2), "control": control}.get(ending, {})
+        limit = {"deadline": Deadline(0.5), "control": control}.get(ending, {})
         with handler(harness()), handler(ScriptedModel(first, "done")), handler(limit):
             call = acall(go_on)
         if ending == "timeout":
-            async with asyncio.timeout(0.01):
+            async with asyncio.timeout(None) as timeout:
+                stop.append(lambda: timeout.reschedule(0))
                 await call
         task = asyncio.ensure_future(call) if ending != "timeout" else None
         if ending in ("task", "control"):
-            asyncio.get_running_loop().call_later(0.01, task.cancel if ending == "task" else control.cancel)
+            stop.append(task.cancel if ending == "task" else control.cancel)
         await task
 
     expected = {
