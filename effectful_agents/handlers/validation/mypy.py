@@ -50,8 +50,8 @@ class MypyTypeChecker(PromptInjectingInterpretation):
     """
 
     # It may stand anywhere in a stack: with any executor, and with the handlers of synthesis in any order. A check
-    # takes a third of a second, and several seconds the first time, where `TyTypeChecker` takes milliseconds; choose it where
-    # mypy's own analysis is wanted.
+    # takes a third of a second, and several seconds the first time, where `TyTypeChecker` takes milliseconds; choose it
+    # where mypy's own analysis is wanted.
     #
     # Args:
     #     lenient_flags: Flags added with `lenient=True`: a name may be bound anew to another type, a function, class or
