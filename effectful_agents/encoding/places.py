@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib.util
 import inspect
 import linecache
 import os
@@ -11,9 +13,10 @@ import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from effectful_agents.encoding.source_text import Edit, edited, plain_lines
 from effectful_agents.types import Skill
 
-__all__ = ["Place", "place_of", "plain_lines", "raw_function"]
+__all__ = ["Place", "place_of", "raw_function"]
 
 type _Def = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -70,22 +73,20 @@ def place_of(skill: Skill) -> Place | None:
     return found
 
 
-def plain_lines(text: str) -> list[str]:
-    """The lines of a source as Python counts them; a form feed ends none."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
 def _find(function: types.FunctionType, read: list[str]) -> Place | None:
-    text = "".join(read)
+    text = "\n".join(plain_lines("".join(read)))
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return None
+    package = function.__globals__.get("__package__")
+    if package:
+        text = _with_absolute_imports(text, tree, package)
     found = next((one for one in _definitions(tree, ()) if _is(one[0], function)), None)
     if found is None:
         return None
     node, outside = found
-    lines = ["#" if _SETTINGS.match(line) else line for line in plain_lines(text)]
+    lines = ["#" if _SETTINGS.match(line) else line for line in text.split("\n")]
     first = lines[node.lineno - 1]
     indent = first[: len(first) - len(first.lstrip())]
     names: set[str] = set()
@@ -109,6 +110,17 @@ def _find(function: types.FunctionType, read: list[str]) -> Place | None:
         ".".join(classes),
         frozenset(names),
     )
+
+
+def _with_absolute_imports(text: str, tree: ast.Module, package: str) -> str:
+    """A source that means the same wherever it lies."""
+    edits = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            with contextlib.suppress(ImportError):  # above the top: then it was not run either
+                name = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+                edits.append(Edit.of(node, ast.unparse(ast.ImportFrom(name, node.names, 0))))
+    return edited(text, edits)
 
 
 def _definitions(scope: ast.AST, outside: tuple[Any, ...]) -> Iterator[tuple[_Def, tuple[Any, ...]]]:

@@ -9,9 +9,16 @@ import tokenize
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from effectful_agents.encoding.places import plain_lines
-
-__all__ = ["Edit", "at_top_level", "edited", "end_of_parameters", "indented", "last_function", "names_in"]
+__all__ = [
+    "Edit",
+    "at_top_level",
+    "edited",
+    "end_of_parameters",
+    "indented",
+    "last_function",
+    "names_in",
+    "plain_lines",
+]
 
 
 class Edit(NamedTuple):
@@ -40,6 +47,11 @@ def edited(source: str, edits: Iterable[Edit]) -> str:
         end = starts[edit.end[0] - 1] + edit.end[1]
         text = text[:start] + edit.text.encode() + text[end:]
     return text.decode("utf-8", "surrogatepass")
+
+
+def plain_lines(text: str) -> list[str]:
+    """The lines of a source as Python counts them; a form feed ends none."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def at_top_level(code: str) -> tuple[str, list[str]]:

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, Self
 
 from effectful_agents.encoding.contracts import GIVEN, Contract, renamed, synthetic_signature, with_annotations
 from effectful_agents.encoding.declarations import Declarations
-from effectful_agents.encoding.places import Place, place_of, plain_lines
-from effectful_agents.encoding.source_text import at_top_level, indented, last_function, names_in
+from effectful_agents.encoding.places import Place, place_of
+from effectful_agents.encoding.source_text import at_top_level, indented, last_function, names_in, plain_lines
 from effectful_agents.types import Skill
 
 __all__ = [
@@ -94,7 +94,7 @@ def splice_snippet(
     opening = _Opening(place, skill, env)
     opening.take_parameters()
     opening.rebind("\n".join([*before, text]))
-    return splice_into_source(place, opening, before, text, (), stars)
+    return splice_into_source(place, opening.head(before), text, (), stars)
 
 
 def splice_skill_body(code: str, skill: Skill, env: Mapping[str, Any]) -> SplicedRegion:
@@ -121,7 +121,7 @@ def splice_skill_body(code: str, skill: Skill, env: Mapping[str, Any]) -> Splice
     contract = Contract.of(skill, place, opening.declarations)
     opening.declare(text)
     call = f"{function.name}({contract.arguments})  # this is how it is called"
-    return splice_into_source(place, opening, (), with_annotations(text, function, contract), (call,), stars)
+    return splice_into_source(place, opening.head(), with_annotations(text, function, contract), (call,), stars)
 
 
 def splice_function(code: str, expected: Any, skill: Skill | None, env: Mapping[str, Any]) -> SplicedRegion:
@@ -145,41 +145,35 @@ def splice_function(code: str, expected: Any, skill: Skill | None, env: Mapping[
     opening = _Opening(place, skill, env)
     opening.declare(text)
     fits = f"{_FITS}: {opening.declarations.named(expected)!r} = {function.name}"
-    return splice_into_source(place, opening, (), text, (fits,), stars)
+    return splice_into_source(place, opening.head(), text, (fits,), stars)
 
 
 def splice_into_source(
     place: Place | None,
-    opening: _Opening,
-    before: Sequence[str],
+    head: Sequence[str],
     code: str,
-    after: Sequence[str],
+    after: Sequence[str] = (),
     imports: Sequence[str] = (),
 ) -> SplicedRegion:
     """The module with a function behind the skill that holds the code.
 
     Args:
         place: Where the skill is written; None for a module of its own.
-        opening: The head of the function.
-        before: Lines before the code, outside of the region.
+        head: The lines of that function before the code: its `def`, declarations.
         code: The code.
         after: Lines behind it, in the region.
         imports: Statements for the end of the module.
     """
     outer = place.indent if place is not None else ""
     inner = outer + _INDENT
-    head = [
-        *(outer + line for line in opening.header()),
-        *indented("\n".join(opening.declarations.lines), inner),
-        *indented("\n".join(before), inner),
-    ]
     region = [*indented(code.rstrip(), inner), *(inner + line for line in after)]
-    spliced = [*head, *region, f"{inner}pass"]
+    opened = indented("\n".join(head), outer)
+    spliced = [*opened, *region, f"{inner}pass"]
     lines = place.lines if place is not None else []
     at = (place.node.end_lineno or 0) if place is not None else 0
     made = [*lines[:at], *spliced, *lines[at:], *imports]
     source = ModuleSource("\n".join(made).rstrip() + "\n", place.path if place is not None else None)
-    lo = at + len(head) + 1
+    lo = at + len(opened) + 1
     return SplicedRegion(source, lo, lo + len(region) - 1)
 
 
@@ -206,12 +200,14 @@ class _Opening:
         self._parameters: list[str] = []
         self._bound: set[str] = set()
 
-    def header(self) -> list[str]:
+    def head(self, before: Sequence[str] = ()) -> list[str]:
+        """The lines of the function up to the code; `before` come last."""
         types = getattr(self._place.node, "type_params", []) if self._place is not None else []
         of = f"[{', '.join(map(ast.unparse, types))}]" if types else ""
         kind = self._place.kind if self._place is not None else ""
         decorator = [f"@{kind}"] if kind else []
-        return [*decorator, f"def {_WRAPPER}{of}({', '.join(self._parameters)}) -> None:"]
+        opened = [*decorator, f"def {_WRAPPER}{of}({', '.join(self._parameters)}) -> None:"]
+        return [*opened, *indented("\n".join([*self.declarations.lines, *before]), _INDENT)]
 
     def take_parameters(self, bind: bool = True) -> None:
         """Have the parameters of the skill, under other names; `bind` binds their own as well."""

@@ -15,7 +15,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from effectful_agents.errors import MissingDependencyError, TypeCheckerError
-from effectful_agents.handlers.validation.report import Finding, PassedChecks, import_paths, path_of, raise_findings
+from effectful_agents.handlers.validation.report import (
+    CANARY,
+    CANARY_MISSING,
+    Finding,
+    PassedChecks,
+    import_paths,
+    path_of,
+    raise_findings,
+)
 from effectful_agents.operations.code import type_check
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import implements
@@ -31,6 +39,8 @@ _FLAGS = (
     "--config-file=",
     "--follow-imports=silent",
     "--check-untyped-defs",
+    # It would be silent of a module of an installed package.
+    "--no-silence-site-packages",
     # So that a file goes by the name under which the program imports it.
     "--namespace-packages",
     "--explicit-package-bases",
@@ -89,12 +99,14 @@ class MypyTypeChecker(PromptInjectingInterpretation):
         path = path_of(source)
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             written = Path(folder, "generated.py")
-            written.write_text(source, encoding="utf-8", errors="surrogatepass", newline="\n")
+            written.write_text(source + CANARY, encoding="utf-8", errors="surrogatepass", newline="\n")
             checked = ["--shadow-file", path, os.fspath(written), path] if path else [os.fspath(written)]
             run = self._run([*flags, *checked], folder, "lenient" if flags else "strict")
         read = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
         if run.returncode not in (0, 1) and not any(one["severity"] == "error" for one in read):
             raise TypeCheckerError(f"mypy broke off with status {run.returncode}: {(run.stderr or run.stdout).strip()}")
+        if not any(one["severity"] == "error" for one in read):
+            raise TypeCheckerError(CANARY_MISSING.format("mypy"))
         for one in read:
             named = os.path.abspath(os.path.join(folder, one["file"]))
             if one["severity"] == "error" and named in (path, os.fspath(written)):

@@ -11,13 +11,22 @@ import threading
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Finding", "PassedChecks", "import_paths", "path_of", "raise_findings"]
+__all__ = ["CANARY", "CANARY_MISSING", "Finding", "PassedChecks", "import_paths", "path_of", "raise_findings"]
 
 _MOST = 10
 """Findings that a report shows; beyond them it says how many more there are."""
 _KEPT = 512
 _UNRESOLVED = frozenset({"unresolved-import", "import-not-found", "import-untyped", "import"})
+_SYNTAX = frozenset({"invalid-syntax", "syntax"})
 _PATH = re.compile(r"(?<![\w:/.~])(?:file://)?(?:/|[A-Za-z]:\\)(?:[\w.+@~-]+[/\\])+([\w.+@~-]+)")
+
+
+CANARY = "\n__canary__: int = ''\n"
+"""A mistake behind the module: a checker that does not report it did not look, and a silence of that kind is no pass.
+
+It would be silent of a file that some setting excludes, say.
+"""
+CANARY_MISSING = "{} looks at no line of this module. Is there a comment in it that turns the check off?"
 
 
 class Finding(NamedTuple):
@@ -50,7 +59,8 @@ def raise_findings(findings: Iterable[Finding], source: str, lo: int | None, hi:
     """
     lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     first, last = lo or 1, hi or len(lines)
-    inside = sorted({one for one in findings if first <= one.line <= last and not _is_there(one)})
+    placed = (_placed(one, len(lines)) for one in findings)
+    inside = sorted({one for one in placed if first <= one.line <= last and not _is_there(one)})
     if not inside:
         return
     region = lines[first - 1 : last]
@@ -59,6 +69,13 @@ def raise_findings(findings: Iterable[Finding], source: str, lo: int | None, hi:
     shown = [_shown(one, lines, first, last, indent) for one in inside[:_MOST]]
     more = [f"… and {len(inside) - _MOST} more."] if len(inside) > _MOST else []
     raise TypeError("\n".join([f"the code does not pass the type check: {count}.", *shown, *more]))
+
+
+def _placed(finding: Finding, count: int) -> Finding:
+    """What is open at the end of a source is only noticed behind it."""
+    if finding.line > count and finding.rule in _SYNTAX:
+        return finding._replace(line=count, column=0, end=0)
+    return finding
 
 
 def _shown(finding: Finding, lines: list[str], first: int, last: int, indent: int) -> str:

@@ -7,14 +7,13 @@ from typing import Any
 
 from effectful_agents.handlers.validation import ty_server
 from effectful_agents.handlers.validation.report import Finding, PassedChecks, path_of, raise_findings
-from effectful_agents.handlers.validation.ty_server import Answer
+from effectful_agents.handlers.validation.ty_server import ERROR, Answer
 from effectful_agents.operations.code import type_check
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import implements
 
 __all__ = ["TyTypeChecker"]
 
-_ERROR = 1
 _NOTES = 3
 
 
@@ -64,7 +63,7 @@ class TyTypeChecker(PromptInjectingInterpretation):
 def _findings(answer: Answer, ignored: frozenset[str]) -> Iterator[Finding]:
     for one in answer.items:
         rule = str(one.get("code") or "error")
-        if one.get("severity") != _ERROR or rule in ignored:
+        if one.get("severity") != ERROR or rule in ignored:
             continue
         start, end = one["range"]["start"], one["range"]["end"]
         last = end["character"] if end["line"] == start["line"] else start["character"]

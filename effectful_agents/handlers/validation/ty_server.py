@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from effectful_agents.errors import MissingDependencyError, TypeCheckerError
-from effectful_agents.handlers.validation.report import import_paths
+from effectful_agents.handlers.validation.report import CANARY, CANARY_MISSING, import_paths
 
-__all__ = ["Answer", "diagnostics"]
+__all__ = ["ERROR", "Answer", "diagnostics"]
 
+ERROR = 1
+"""The severity of an error."""
 _SECONDS = 60.0
 """After this long without an answer the server is taken for stuck."""
 _NAMELESS = "__generated__.py"
@@ -153,7 +155,11 @@ class _Server:
                 "initializationOptions": {
                     "logLevel": "error",
                     "configurationFile": os.devnull,
-                    "configuration": {"environment": environment},
+                    # It would pass over what lies in `.venv`, or in any folder that git ignores.
+                    "configuration": {
+                        "environment": environment,
+                        "src": {"exclude": ["!**/"], "respect-ignore-files": False},
+                    },
                 },
             },
         )
@@ -162,10 +168,12 @@ class _Server:
     def check(self, uri: str, source: str) -> list[dict[str, Any]]:
         """The diagnostics of a text."""
         self.used = True
-        document = {"uri": uri, "languageId": "python", "version": 1, "text": source}
+        document = {"uri": uri, "languageId": "python", "version": 1, "text": source + CANARY}
         self._send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
         result = self._request("textDocument/diagnostic", {"textDocument": {"uri": uri}})
         self._send({"method": "textDocument/didClose", "params": {"textDocument": {"uri": uri}}})
+        if not any(one.get("severity") == ERROR for one in result["items"]):
+            raise TypeCheckerError(CANARY_MISSING.format("ty"))
         return result["items"]
 
     def stop(self) -> str:
