@@ -26,7 +26,7 @@ from effectful_agents.handlers.validation.report import (
 )
 from effectful_agents.operations.code import type_check
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
-from effectful_agents.runtime import implements
+from effectful_agents.runtime import fwd, implements
 
 __all__ = ["MypyTypeChecker"]
 
@@ -59,9 +59,9 @@ class MypyTypeChecker(PromptInjectingInterpretation):
     What was there before your code is not checked.
     """
 
-    # It may stand anywhere in a stack: with any executor, and with the handlers of synthesis in any order. A check
-    # takes a third of a second, and several seconds the first time, where `TyTypeChecker` takes milliseconds; choose it
-    # where mypy's own analysis is wanted.
+    # It may stand anywhere in a stack, with any executor. What passes is forwarded, so that another checker outside of
+    # it is asked as well. A check takes a third of a second, and several seconds the first time, where `TyTypeChecker`
+    # takes milliseconds; choose it where mypy's own analysis is wanted.
     #
     # Args:
     #     lenient_flags: Flags added with `lenient=True`: a name may be bound anew to another type, a function, class or
@@ -92,6 +92,7 @@ class MypyTypeChecker(PromptInjectingInterpretation):
                 findings = list(self._findings(source, flags))
             raise_findings(findings, source, lo, hi)
             self._passed.add(key)
+        return fwd()
 
     def _findings(self, source: str, flags: tuple[str, ...]) -> Iterator[Finding]:
         if importlib.util.find_spec("mypy") is None:

@@ -10,7 +10,7 @@ from effectful_agents.handlers.validation.report import Finding, PassedChecks, p
 from effectful_agents.handlers.validation.ty_server import ERROR, Answer
 from effectful_agents.operations.code import type_check
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
-from effectful_agents.runtime import implements
+from effectful_agents.runtime import fwd, implements
 
 __all__ = ["TyTypeChecker"]
 
@@ -28,7 +28,8 @@ class TyTypeChecker(PromptInjectingInterpretation):
     What was there before your code is not checked.
     """
 
-    # It may stand anywhere in a stack: with any executor, and with the handlers of synthesis in any order.
+    # It may stand anywhere in a stack, with any executor. What passes is forwarded, so that another checker outside of
+    # it is asked as well.
     #
     # A check takes about 5 ms where ty has seen the modules before, 100 to 300 ms the first time in a process (and
     # again before an error is told, so that no file is out of date), and nothing for what has passed before.
@@ -45,8 +46,12 @@ class TyTypeChecker(PromptInjectingInterpretation):
     def type_check(self, source: str, lo: int | None = None, hi: int | None = None, *, lenient: bool = False) -> None:
         ignored = frozenset(self.lenient_ignored_rules if lenient else ())
         key = self._passed.key(source, lo, hi, sorted(ignored))
-        if key in self._passed:
-            return
+        if key not in self._passed:
+            self._check(source, lo, hi, ignored)
+            self._passed.add(key)
+        return fwd()
+
+    def _check(self, source: str, lo: int | None, hi: int | None, ignored: frozenset[str]) -> None:
         path = path_of(source)
         answer = ty_server.diagnostics(source, path)
         try:
@@ -57,7 +62,6 @@ class TyTypeChecker(PromptInjectingInterpretation):
             # Files may have changed since the server read them, and what it has seen must not be seen in a message.
             answer = ty_server.diagnostics(source, path, fresh=True)
             raise_findings(_findings(answer, ignored), source, lo, hi)
-        self._passed.add(key)
 
 
 def _findings(answer: Answer, ignored: frozenset[str]) -> Iterator[Finding]:
