@@ -140,9 +140,12 @@ def with_annotations(code: str, function: ast.FunctionDef | ast.AsyncFunctionDef
         annotate(argument, text if text is not None else by_name.get(argument.arg, ""))
     for argument in arguments.kwonlyargs:
         annotate(argument, by_name.get(argument.arg, ""))
-    for argument, kind in ((arguments.vararg, _KINDS.VAR_POSITIONAL), (arguments.kwarg, _KINDS.VAR_KEYWORD)):
-        if argument is not None:
-            annotate(argument, "".join(contract.annotations(kind).values()))
+    # What takes the rest may have to take what is no rest in the skill: it then has no type of its own.
+    named = {one.arg for one in (*arguments.kwonlyargs, *arguments.args)}
+    if arguments.vararg is not None and len(places) >= len(contract.annotations(*_BY_PLACE)):
+        annotate(arguments.vararg, "".join(contract.annotations(_KINDS.VAR_POSITIONAL).values()))
+    if arguments.kwarg is not None and named.issuperset(by_name):
+        annotate(arguments.kwarg, "".join(contract.annotations(_KINDS.VAR_KEYWORD).values()))
     if function.returns is not None and contract.result:
         edits.append(Edit.of(function.returns, contract.result))
     elif contract.result:

@@ -6,16 +6,17 @@ notebook, those that a model's code has bound. For each of them a line is writte
 
 from __future__ import annotations
 
+import ast
 import builtins
 import collections.abc
-import contextlib
 import dataclasses
 import enum
 import inspect
+import keyword
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from effectful_agents.types import Tool
@@ -51,21 +52,23 @@ class Declarations:
 
     def declare(self, name: str, value: Any) -> None:
         """Declare a name by the type of its value."""
-        if isinstance(value, types.ModuleType):
+        # By `type`: an object that stands for another would make that one when it is asked for its class.
+        kind = type(value)
+        if issubclass(kind, types.ModuleType):
             known = sys.modules.get(value.__name__) is value
             self.lines.append(f"import {value.__name__} as {name}" if known else f"{name}: {_ANY} = None")
-        elif isinstance(value, _DEFINED) and (place := _importable(value)):
+        elif issubclass(kind, _DEFINED) and (place := _importable(value)):
             module, path = place
             first, _, rest = path.partition(".")
             alias = f"_{name}" if rest else name
             self.lines.append(f"from {module} import {first} as {alias}")
             if rest:
                 self.lines.append(f"{name} = {alias}.{rest}")
-        elif isinstance(value, type):
+        elif issubclass(kind, type):
             stub = self._stub(value, name)
             if stub != name:
                 self.lines.append(f"{name} = {stub}")
-        elif isinstance(value, types.FunctionType | Tool):
+        elif issubclass(kind, (types.FunctionType, Tool)):
             self.lines += self._function(name, value)
         else:
             self.cast(name, self.of_value(value))
@@ -77,7 +80,7 @@ class Declarations:
     def of_value(self, value: Any, depth: int = 2) -> str:
         """The type of a value, as text."""
         kind = type(value)
-        if value is None or isinstance(value, type | types.FunctionType | types.MethodType | types.ModuleType | Tool):
+        if value is None or issubclass(kind, (type, types.FunctionType, types.MethodType, types.ModuleType, Tool)):
             return _ANY
         if kind is tuple and depth and 0 < len(value) <= 8:
             return f"tuple[{', '.join(self.of_value(one, depth - 1) for one in value)}]"
@@ -127,6 +130,34 @@ class Declarations:
             return self._name(tp)
         if isinstance(tp, typing.NewType):
             return self.named(tp.__supertype__)
+        if isinstance(tp, str | typing.ForwardRef):
+            return self._read(tp if isinstance(tp, str) else tp.__forward_arg__)
+        return _ANY
+
+    def _read(self, text: str) -> str:
+        """An annotation that was kept as text. It is never evaluated: a model may have written it."""
+        try:
+            return self._of_tree(ast.parse(text, mode="eval").body)
+        except (SyntaxError, ValueError, RecursionError):
+            return _ANY
+
+    def _of_tree(self, node: ast.expr) -> str:
+        match node:
+            case ast.Name(name):
+                found = self._env.get(name, getattr(builtins, name, None))
+                return self.named(found) if isinstance(found, type | typing.TypeAliasType) else _ANY
+            case ast.Constant(None):
+                return "None"
+            case ast.Constant(str(text)):
+                return self._read(text)
+            case ast.Constant(value) if value is ...:
+                return "..."
+            case ast.BinOp(left, ast.BitOr(), right):
+                return f"{self._of_tree(left)} | {self._of_tree(right)}"
+            case ast.Subscript(ast.Name() as base, inner):
+                name = self._of_tree(base)
+                arguments = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+                return name if name == _ANY else f"{name}[{', '.join(map(self._of_tree, arguments))}]"
         return _ANY
 
     def _name(self, kind: Any) -> str:
@@ -151,6 +182,8 @@ class Declarations:
         found = self._stubs.get(cls)
         if found is not None:
             return found
+        if not name.isidentifier() or keyword.iskeyword(name):
+            return _ANY
         while name in self._known or name in self._stubs.values() or (name in self._env and self._env[name] is not cls):
             name += "_"
         self._stubs[cls] = name
@@ -175,10 +208,10 @@ class Declarations:
         yield f"class {name}({', '.join(bases)}):"
         yield "    pass"
         if issubclass(cls, enum.Enum):
-            for member in cls.__members__.values():
-                value = member.value
-                yield f"    {member.name} = {repr(value) if type(value) in _LITERALS else '...'}"
-        fields = _annotations(cls)
+            for name, member in cls.__members__.items():
+                value = member._value_  # what `value` is may be the class's own
+                yield f"    {name} = {repr(value) if type(value) in _LITERALS else '...'}"
+        fields = {n: t for n, t in inspect.get_annotations(cls).items() if n.isidentifier()}
         models = hasattr(cls, "__pydantic_fields__")
         for field, annotation in fields.items():
             has_default = field in own or field in getattr(cls, "_field_defaults", {})
@@ -193,9 +226,10 @@ class Declarations:
             default = " = ..." if has_default and (parameters is not None or named_tuple or models) else ""
             yield f"    {field}: {self._quoted(annotation)}{default}"
         made = parameters is not None or named_tuple or models or issubclass(cls, enum.Enum)
+        members = cls.__members__ if issubclass(cls, enum.Enum) else {}
         for attribute, value in own.items():
             hidden = attribute.startswith("_") if made else attribute.startswith("_abc_")
-            if attribute in fields or not attribute.isidentifier() or hidden:
+            if attribute in fields or attribute in members or not attribute.isidentifier() or hidden:
                 continue
             for line in self._member(attribute, value):
                 yield f"    {line}"
@@ -218,11 +252,11 @@ class Declarations:
     def _function(self, name: str, function: Any) -> list[str]:
         try:
             inner = inspect.unwrap(function.__wrapped__ if isinstance(function, Tool) else function)
-            signature = _signature(function if isinstance(function, Tool) else inner)
+            signature = inspect.signature(inner)
         except Exception:  # a signature may be anything's
             return [f"def {name}(*args: {_ANY}, **kwargs: {_ANY}) -> {_ANY}: ..."]
-        if isinstance(function, Tool) and "self" in inspect.signature(inner).parameters:
-            signature = _signature(inner)  # a method: its tool leaves out the receiver where it is bound
+        if isinstance(function, Tool) and function.receiver is not None:
+            signature = signature.replace(parameters=list(signature.parameters.values())[1:])
         start = "async def" if inspect.iscoroutinefunction(inner) else "def"
         returned = signature.return_annotation
         result = _ANY if returned is inspect.Signature.empty else self._quoted(returned)
@@ -276,15 +310,3 @@ def _same(found: Any, path: str, value: Any) -> bool:
     for name in path.split(".")[1:]:
         found = inspect.getattr_static(found, name, None)
     return found is value
-
-
-def _annotations(cls: type) -> dict[str, Any]:
-    with contextlib.suppress(Exception):
-        return inspect.get_annotations(cls, eval_str=True)
-    return inspect.get_annotations(cls)
-
-
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    with contextlib.suppress(Exception):
-        return inspect.signature(function, eval_str=True)
-    return inspect.signature(function)

@@ -39,6 +39,8 @@ class Place(NamedTuple):
         kind: `staticmethod` or `classmethod`; empty for any other function.
         receiver: The class that it is a method of, as it is written there; empty outside of classes.
         names: The names that are bound around it: in the enclosing functions and at the top of the module.
+        top: How many lines have to stay first: those of the docstring and of the imports from the future.
+        missing: The names that the source uses and does not bind; those of other cells of a notebook, say.
     """
 
     lines: list[str]
@@ -49,6 +51,8 @@ class Place(NamedTuple):
     kind: str
     receiver: str
     names: frozenset[str]
+    top: int
+    missing: tuple[str, ...]
 
 
 def raw_function(skill: Skill) -> types.FunctionType | None:
@@ -109,7 +113,19 @@ def _find(function: types.FunctionType, read: list[str]) -> Place | None:
         next((name for name in _KINDS if name in decorators), ""),
         ".".join(classes),
         frozenset(names),
+        _top(tree),
+        tuple(sorted({one.id for one in ast.walk(tree) if isinstance(one, ast.Name)} - _bound(tree))),
     )
+
+
+def _top(tree: ast.Module) -> int:
+    last = 0
+    for node in tree.body:
+        is_docstring = not last and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not is_docstring and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+            break
+        last = node.end_lineno or 0
+    return last
 
 
 def _with_absolute_imports(text: str, tree: ast.Module, package: str) -> str:

@@ -94,7 +94,7 @@ def splice_snippet(
     opening = _Opening(place, skill, env)
     opening.take_parameters()
     opening.rebind("\n".join([*before, text]))
-    return splice_into_source(place, opening.head(before), text, (), stars)
+    return splice_into_source(place, opening.head(before), text, (), stars, opening.top)
 
 
 def splice_skill_body(code: str, skill: Skill, env: Mapping[str, Any]) -> SplicedRegion:
@@ -121,7 +121,9 @@ def splice_skill_body(code: str, skill: Skill, env: Mapping[str, Any]) -> Splice
     contract = Contract.of(skill, place, opening.declarations)
     opening.declare(text)
     call = f"{function.name}({contract.arguments})  # this is how it is called"
-    return splice_into_source(place, opening.head(), with_annotations(text, function, contract), (call,), stars)
+    return splice_into_source(
+        place, opening.head(), with_annotations(text, function, contract), (call,), stars, opening.top
+    )
 
 
 def splice_function(code: str, expected: Any, skill: Skill | None, env: Mapping[str, Any]) -> SplicedRegion:
@@ -145,7 +147,7 @@ def splice_function(code: str, expected: Any, skill: Skill | None, env: Mapping[
     opening = _Opening(place, skill, env)
     opening.declare(text)
     fits = f"{_FITS}: {opening.declarations.named(expected)!r} = {function.name}"
-    return splice_into_source(place, opening.head(), text, (fits,), stars)
+    return splice_into_source(place, opening.head(), text, (fits,), stars, opening.top)
 
 
 def splice_into_source(
@@ -154,6 +156,7 @@ def splice_into_source(
     code: str,
     after: Sequence[str] = (),
     imports: Sequence[str] = (),
+    top: Sequence[str] = (),
 ) -> SplicedRegion:
     """The module with a function behind the skill that holds the code.
 
@@ -163,6 +166,7 @@ def splice_into_source(
         code: The code.
         after: Lines behind it, in the region.
         imports: Statements for the end of the module.
+        top: Statements for its beginning.
     """
     outer = place.indent if place is not None else ""
     inner = outer + _INDENT
@@ -171,9 +175,10 @@ def splice_into_source(
     spliced = [*opened, *region, f"{inner}pass"]
     lines = place.lines if place is not None else []
     at = (place.node.end_lineno or 0) if place is not None else 0
-    made = [*lines[:at], *spliced, *lines[at:], *imports]
+    first = place.top if place is not None else 0
+    made = [*lines[:first], *top, *lines[first:at], *spliced, *lines[at:], *imports]
     source = ModuleSource("\n".join(made).rstrip() + "\n", place.path if place is not None else None)
-    lo = at + len(opened) + 1
+    lo = len(top) + at + len(opened) + 1
     return SplicedRegion(source, lo, lo + len(region) - 1)
 
 
@@ -188,10 +193,20 @@ class _Opening:
 
     Attributes:
         declarations: The statements before the code.
+        top: Statements for the beginning of the module.
     """
 
     def __init__(self, place: Place | None, skill: Skill | None, env: Mapping[str, Any]) -> None:
         known = place.names if place is not None else frozenset()
+        self.top: list[str] = []
+        if place is not None and place.path is None:
+            # What is in no file may go on from another piece of source: a cell, a line of a REPL.
+            around = Declarations(place.module, known, env)
+            missing = [name for name in place.missing if name in env]
+            for name in missing:
+                around.declare(name, env[name])
+            known = known.union(missing)
+            self.top = around.lines
         self.declarations = Declarations(place.module if place is not None else None, known, env)
         self._place = place
         self._skill = skill

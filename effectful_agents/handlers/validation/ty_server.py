@@ -26,6 +26,7 @@ ERROR = 1
 """The severity of an error."""
 _SECONDS = 60.0
 """After this long without an answer the server is taken for stuck."""
+_ROOT = Path(sys.prefix).anchor
 _NAMELESS = "__generated__.py"
 
 
@@ -112,11 +113,16 @@ class _Server:
         self.used = False
         self._asked = 0
         self._said = ""
+        executable = _executable()
         # Of no name, and gone with the process: it cannot fill up as a pipe would.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         try:
             self._process = subprocess.Popen(
-                [_executable(), "server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+                [executable, "server"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                cwd=_ROOT,  # patterns of files count from there
             )
         except OSError as error:
             self._errors.close()
@@ -136,15 +142,14 @@ class _Server:
     def _start(self) -> None:
         # Above every file, so that each is a part of the project. Settings of the user's would make the same code pass
         # in one folder and fail in another: an empty file takes their place.
-        root = Path(sys.prefix).anchor
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         environment = {"python": sys.prefix, "python-version": version, "root": self.folders}
         self._request(
             "initialize",
             {
                 "processId": os.getpid(),
-                "rootUri": Path(root).as_uri(),
-                "workspaceFolders": [{"uri": Path(root).as_uri(), "name": "program"}],
+                "rootUri": Path(_ROOT).as_uri(),
+                "workspaceFolders": [{"uri": Path(_ROOT).as_uri(), "name": "program"}],
                 "capabilities": {
                     "general": {"positionEncodings": ["utf-32"]},
                     "textDocument": {
