@@ -182,7 +182,7 @@ class Declarations:
         found = self._stubs.get(cls)
         if found is not None:
             return found
-        if not name.isidentifier() or keyword.iskeyword(name):
+        if not _is_name(name):
             return _ANY
         while name in self._known or name in self._stubs.values() or (name in self._env and self._env[name] is not cls):
             name += "_"
@@ -193,11 +193,11 @@ class Declarations:
 
     def _class(self, cls: Any, name: str) -> Iterator[str]:
         own = vars(cls)
-        parameters = getattr(cls, "__dataclass_params__", None) if "__dataclass_params__" in own else None
-        bases = [self.named(base) for base in getattr(cls, "__orig_bases__", cls.__bases__) if base is not object]
-        named_tuple = issubclass(cls, tuple) and hasattr(cls, "_fields")
+        parameters = own.get("__dataclass_params__")
+        bases = [self.named(base) for base in own.get("__orig_bases__", cls.__bases__) if base is not object]
+        named_tuple = issubclass(cls, tuple) and "_fields" in own
         if typing.is_typeddict(cls):
-            bases = ["_typing.TypedDict", f"total={cls.__total__}"]
+            bases = ["_typing.TypedDict", f"total={own['__total__']}"]
         elif named_tuple:
             bases = ["_typing.NamedTuple"]
         if parameters is not None:
@@ -207,29 +207,29 @@ class Declarations:
         bases = [base for base in bases if base not in (_ANY, "_typing.Generic", "_typing.Protocol")]
         yield f"class {name}({', '.join(bases)}):"
         yield "    pass"
-        if issubclass(cls, enum.Enum):
-            for name, member in cls.__members__.items():
+        if issubclass(cls, enum.Enum) and "_member_map_" in own:
+            for name, member in own["_member_map_"].items():
                 value = member._value_  # what `value` is may be the class's own
                 yield f"    {name} = {repr(value) if type(value) in _LITERALS else '...'}"
-        fields = {n: t for n, t in inspect.get_annotations(cls).items() if n.isidentifier()}
-        models = hasattr(cls, "__pydantic_fields__")
+        fields = {n: t for n, t in inspect.get_annotations(cls).items() if _is_name(n)}
+        models = "__pydantic_fields__" in own
         for field, annotation in fields.items():
-            has_default = field in own or field in getattr(cls, "_field_defaults", {})
+            has_default = field in own or field in own.get("_field_defaults", {})
             if parameters is not None:
-                kept = cls.__dataclass_fields__.get(field)
+                kept = own["__dataclass_fields__"].get(field)
                 has_default = kept is not None and (
                     kept.default is not dataclasses.MISSING or kept.default_factory is not dataclasses.MISSING
                 )
             elif models:
-                kept = cls.__pydantic_fields__.get(field)
+                kept = own["__pydantic_fields__"].get(field)
                 has_default = kept is not None and not kept.is_required()
             default = " = ..." if has_default and (parameters is not None or named_tuple or models) else ""
             yield f"    {field}: {self._quoted(annotation)}{default}"
         made = parameters is not None or named_tuple or models or issubclass(cls, enum.Enum)
-        members = cls.__members__ if issubclass(cls, enum.Enum) else {}
+        members = own.get("_member_map_", {})
         for attribute, value in own.items():
             hidden = attribute.startswith("_") if made else attribute.startswith("_abc_")
-            if attribute in fields or attribute in members or not attribute.isidentifier() or hidden:
+            if attribute in fields or attribute in members or not _is_name(attribute) or hidden:
                 continue
             for line in self._member(attribute, value):
                 yield f"    {line}"
@@ -304,6 +304,10 @@ def _importable(value: Any) -> tuple[str, str] | None:
         return None
     first = path.partition(".")[0]
     return (module, path) if first.isidentifier() and _same(getattr(home, first, None), path, value) else None
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
 
 
 def _same(found: Any, path: str, value: Any) -> bool:

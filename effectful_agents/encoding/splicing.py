@@ -170,7 +170,7 @@ def splice_into_source(
     """
     outer = place.indent if place is not None else ""
     inner = outer + _INDENT
-    region = [*indented(code.rstrip(), inner), *(inner + line for line in after)]
+    region = [*(indented(code.rstrip(), inner) or [""]), *(inner + line for line in after)]
     opened = indented("\n".join(head), outer)
     spliced = [*opened, *region, f"{inner}pass"]
     lines = place.lines if place is not None else []

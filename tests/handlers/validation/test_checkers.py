@@ -175,10 +175,13 @@ def test_a_fault_is_told_with_its_line_in_the_code(installed, snippet, line, wor
 @checkers
 def test_earlier_pieces_are_known_and_may_be_redone(installed):
     earlier = ["import json\ndef f(n: int) -> str:\n    return str(n)", "total = 1\nclass A:\n    x = 1"]
-    good = "total = f(total)\ntotal.upper()\ndef f() -> int:\n    return 1\nclass A:\n    y = f()\njson.dumps(A().y)"
+    good = "total = f(total)\ntotal.upper()\ndef f() -> int:\n    return 1\nclass A:\n    y = 1\njson.dumps(A())"
     assert report(installed, splice_snippet(good, DESK.pick, PICK, earlier), lenient=True) == ""
     bad = splice_snippet("total.upper()", DESK.pick, PICK, earlier)
     assert "line 1: " in report(installed, bad, lenient=True)
+    if isinstance(installed, TyTypeChecker):  # to mypy a function stays what it was first
+        used = splice_snippet(f"{good}\nf() + A().y", DESK.pick, PICK, earlier)
+        assert report(installed, used, lenient=True) == ""
     # Their own faults are past.
     assert report(installed, splice_snippet("1", DESK.pick, PICK, ["nowhere"]), lenient=True) == ""
 
