@@ -66,6 +66,24 @@ class Desk(Agent):
         raise NotHandled
 
 
+class Shop(Agent):
+    class Item:
+        price = 1.5
+
+    type Items = list[Item]
+
+    @Skill.define
+    def cheapest(self, items: Items, but: Item) -> Item:
+        """The cheapest of {items}."""
+        raise NotHandled
+
+
+@Skill.define
+async def wait(n: int) -> str:
+    """Wait {n}."""
+    raise NotHandled
+
+
 @Skill.define
 def first[T](items: list[T]) -> T:
     """The first of {items}."""
@@ -251,6 +269,34 @@ def test_class_and_static_methods_have_their_receivers(installed):
     assert report(installed, splice_snippet("cls.limit + n", Desk.count, counting), lenient=True) == ""
     assert report(installed, splice_skill_body("def f(n):\n    return n * 2", DESK.twice, doubling)) == ""
     assert "line 2" in report(installed, splice_skill_body("def f(n):\n    return n + 'a'", DESK.twice, doubling))
+
+
+@checkers
+def test_a_class_of_the_same_name_is_another(installed):
+    body = "class Seat:\n    row = 1\n\ndef pick(self, text, *rows, seat=None, **prices):\n    return Seat()"
+    assert "line 6: " in report(installed, splice_skill_body(body, DESK.pick, PICK))
+    function = "class Seat:\n    row = 1\n\ndef f(seat: Seat) -> int:\n    return seat.row"
+    assert "line 6: " in report(installed, splice_function(function, Callable[[Seat], int], DESK.pick, PICK))
+
+
+@checkers
+def test_types_may_be_named_in_the_class_only(installed):
+    shop = Shop()
+    env = scope(shop.cheapest, [], Shop.Item())
+    good = "def f(self, items, but):\n    return min(items, key=lambda one: one.price) if items else but"
+    assert report(installed, splice_skill_body(good, shop.cheapest, env)) == ""
+    bad = "def f(self, items, but):\n    return items"
+    assert "line 2: " in report(installed, splice_skill_body(bad, shop.cheapest, env))
+    assert report(installed, splice_snippet("but.price + items[0].price", shop.cheapest, env), lenient=True) == ""
+
+
+@checkers
+def test_an_asynchronous_skill_may_have_either_kind_of_body(installed):
+    env = scope(wait, 1)
+    for good in ("def f(n):\n    return str(n)", "async def f(n):\n    return await wait(n - 1)"):
+        assert report(installed, splice_skill_body(good, wait, env)) == ""
+    for bad in ("def f(n):\n    return n", "async def f(n):\n    return n"):
+        assert "line 2: " in report(installed, splice_skill_body(bad, wait, env))
 
 
 # Functions
