@@ -25,6 +25,7 @@ from effectful_agents.encoding.source_text import at_top_level, indented, last_f
 from effectful_agents.types import Skill
 
 __all__ = [
+    "WRAPPER",
     "ModuleSource",
     "SplicedRegion",
     "splice_function",
@@ -33,7 +34,8 @@ __all__ = [
     "splice_snippet",
 ]
 
-_WRAPPER = "__generated__"
+WRAPPER = "__generated__"
+"""The name of the function that the code stands in."""
 _INDENT = "    "
 
 
@@ -216,7 +218,7 @@ class _Opening:
         given = self.contract.header if parameters and self.contract is not None else ""
         decorator = [f"@{self._place.kind}"] if self._place is not None and self._place.kind and parameters else []
         start = "async def" if awaits else "def"
-        opened = [*decorator, f"{start} {_WRAPPER}{of}({given}){f' -> {result}' if result else ''}:"]
+        opened = [*decorator, f"{start} {WRAPPER}{of}({given}){f' -> {result}' if result else ''}:"]
         return [*opened, *indented("\n".join([*self.declarations.values, *before]), _INDENT)]
 
     def take_arguments(self) -> None:
