@@ -1,0 +1,59 @@
+"""Code that may do anything."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+from types import CodeType
+from typing import Any, Literal
+
+from effectful_agents.operations import code
+from effectful_agents.operations.legibility import PromptInjectingInterpretation
+from effectful_agents.runtime import implements
+
+__all__ = ["BuiltinExecutor", "remember_source"]
+
+
+class BuiltinExecutor(PromptInjectingInterpretation):
+    """Code that you write is run as plain Python, in the process of the program, and nothing restricts it.
+
+    Import what you need: the whole standard library and every installed package are there. So are the files, the
+    network and the machine, and what you do to them is done. Do what the request asks for, and leave everything else
+    as it was.
+    """
+
+    # For tests, and for code that is trusted for another reason; anything else is for `RestrictedPythonExecutor`.
+
+    @implements(code.parse)
+    def parse(self, source: str, filename: str) -> ast.Module:
+        remember_source(source, filename)
+        return ast.parse(source, filename)
+
+    @implements(code.compile)
+    def compile(
+        self,
+        source: str | ast.AST,
+        filename: str,
+        mode: Literal["exec", "eval", "single"] = "exec",
+        flags: int = 0,
+        dont_inherit: bool = False,
+        optimize: int = -1,
+    ) -> CodeType:
+        # Without `dont_inherit` the future imports of this module would hold for the code as well.
+        made: Any = source
+        return builtins.compile(made, filename, mode, flags, True, optimize)
+
+    @implements(code.exec)
+    def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
+        builtins.exec(bytecode, env)
+
+    @implements(code.eval)
+    def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
+        return builtins.eval(bytecode, dict(env))
+
+
+def remember_source(source: str, filename: str) -> None:
+    """Let tracebacks and `inspect.getsource` show the lines of a source that is in no file."""
+    lines = [line if line.endswith("\n") else f"{line}\n" for line in source.splitlines(keepends=True)]
+    linecache.cache[filename] = (len(source), None, lines, filename)

@@ -1,0 +1,138 @@
+"""The operations of code that a model wrote: reading it, checking it, running it.
+
+    parse          source text becomes a tree
+    type_check     the source is checked, where a checker is installed
+    compile        a tree or text becomes a code object
+    exec, eval     a code object is run
+    run_doctests   the examples in a docstring are run
+
+An executor of `effectful_agents.handlers.execution` handles `parse`, `compile`, `exec` and `eval`, and decides what
+code may do. The names are those of the builtins that they stand for: import the module, and write `code.exec`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from types import CodeType, ModuleType
+from typing import Any, Literal
+
+from effectful_agents.errors import MissingHandlerError
+from effectful_agents.operations.doctests import Executor, run_examples
+from effectful_agents.runtime import Operation
+
+__all__ = ["compile", "eval", "exec", "parse", "run_doctests", "type_check"]
+
+_EXECUTOR = (
+    "Install an executor of `effectful_agents.handlers.execution`: `RestrictedPythonExecutor()`, or "
+    "`BuiltinExecutor()` for code that may do anything; `harness(eval_provider=…)` has them."
+)
+
+
+@Operation.define
+def parse(source: str, filename: str) -> ast.Module:
+    """The tree of a source text.
+
+    Args:
+        source: The text.
+        filename: The name that tracebacks and `inspect.getsource` know it by; there need be no such file.
+
+    Raises:
+        SyntaxError: It is no Python.
+    """
+    raise MissingHandlerError("parse", _EXECUTOR)
+
+
+@Operation.define
+def compile(
+    source: str | ast.AST,
+    filename: str,
+    mode: Literal["exec", "eval", "single"] = "exec",
+    flags: int = 0,
+    dont_inherit: bool = False,
+    optimize: int = -1,
+) -> CodeType:
+    """The code object of a tree or a text; the parameters are those of the builtin of this name.
+
+    Raises:
+        SyntaxError: It is no Python, or holds what the executor does not allow.
+    """
+    raise MissingHandlerError("compile", _EXECUTOR)
+
+
+@Operation.define
+def exec(bytecode: CodeType, env: dict[str, Any]) -> None:
+    """Run a code object that was compiled in the mode `exec` or `single`.
+
+    Args:
+        bytecode: The code object.
+        env: The names that it sees. What it binds at its top level is bound there afterwards, also where it raises.
+
+    Raises:
+        Exception: Whatever the code raises.
+    """
+    raise MissingHandlerError("exec", _EXECUTOR)
+
+
+@Operation.define
+def eval(bytecode: CodeType, env: dict[str, Any]) -> Any:
+    """The value of a code object that was compiled in the mode `eval`.
+
+    Args:
+        bytecode: The code object.
+        env: The names that it sees; it stays as it is.
+
+    Raises:
+        Exception: Whatever the code raises.
+    """
+    raise MissingHandlerError("eval", _EXECUTOR)
+
+
+@Operation.define
+def type_check(source: str, lo: int | None = None, hi: int | None = None, *, lenient: bool = False) -> None:
+    """Check the types in a source text; by default, where no checker is installed, everything passes.
+
+    Args:
+        source: The text of a whole module.
+        lo: The first line that is looked at, from 1. Faults elsewhere are of no matter.
+        hi: The last line that is looked at.
+        lenient: For code that grows by pieces: names may be bound anew, and nothing need be returned.
+
+    Raises:
+        TypeError: There is a fault; the message is the checker's.
+    """
+
+
+@Operation.define
+def run_doctests(obj: Callable[..., Any] | type | ModuleType, globs: Mapping[str, Any]) -> None:
+    r"""Run the examples in the docstring of something that a model wrote; one without examples passes.
+
+    Unlike the others this operation has its meaning here: to find examples and to compare what comes out is the same
+    work whatever is installed. They are read, compiled and run by `parse`, `compile` and `exec`, and so may do what the
+    code may do that they are about.
+
+    Args:
+        obj: A function; or a class or module, and then the docstrings of what is in it count as well.
+        globs: The names that the examples see. They stay as they are.
+
+    Raises:
+        TypeError: An example fails; the message shows the first few that do.
+        MissingHandlerError: There are examples, and no executor.
+
+    >>> from effectful_agents import handler
+    >>> from effectful_agents.handlers.execution import BuiltinExecutor
+    >>> def double(n: int) -> int:
+    ...     return n + 2
+    >>> double.__doc__ = ">>> double(3)\n6"
+    >>> with handler(BuiltinExecutor()):
+    ...     run_doctests(double, {"double": double})
+    Traceback (most recent call last):
+    TypeError: 1 of 1 example in the docstring of `double` failed.
+    In `double`:
+        double(3)
+    Expected:
+        6
+    Got:
+        5
+    """
+    run_examples(obj, globs, Executor(parse, compile, exec))
