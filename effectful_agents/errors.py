@@ -15,6 +15,7 @@
         ToolCallDecodingError      a tool call names no offered tool, or its arguments do not fit
         ResultDecodingError        the answer does not fit the return type
       ToolCallExecutionError       the model, or the author of the tool: the tool itself raised
+      CodeStopped                  the model: code that it wrote reached one of its limits
       LimitExceeded                the operator: a limit was reached
       Denied                       the operator: a policy ended the run
       GovernanceRefused            the operator: a rule refused what was said, asked or drafted
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentsError",
     "Cancelled",
+    "CodeStopped",
     "ConfigurationError",
     "ContextLengthError",
     "DecodingError",
@@ -286,6 +288,20 @@ class ToolCallExecutionError[E: BaseException](AgentsError):
         """The result of the failed call: the exception, and where in the user's code it arose."""
         problem = describe_exception(self.original_error, include_traceback=include_traceback)
         return _tool_message(self.raw_tool_call.id, f"The tool raised an exception.\n{problem}")
+
+
+class CodeStopped(AgentsError):
+    """Code that a model wrote reached one of the limits that it was run under; whatever ran it goes on.
+
+    Attributes:
+        limit: Name of the limit, as it is set.
+        value: The value at which it was reached.
+    """
+
+    def __init__(self, limit: str, value: float, advice: str = "") -> None:
+        super().__init__(f"the limit `{limit}` of {value:,} was reached{'. ' if advice else ''}{advice}")
+        self.limit = limit
+        self.value = value
 
 
 class LimitExceeded(AgentsError):

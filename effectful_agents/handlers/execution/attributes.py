@@ -1,0 +1,207 @@
+"""Attributes and items, as restricted code reads and writes them."""
+
+from __future__ import annotations
+
+import functools
+import types
+from abc import ABCMeta
+from enum import Enum
+from typing import Any
+
+from effectful_agents.handlers.execution.kinds import (
+    PLAIN,
+    SANDBOX,
+    SafeModule,
+    check_private,
+    check_value,
+    is_closed,
+    is_own,
+    safe_module,
+)
+from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
+from effectful_agents.handlers.execution.sizes import FORMATS
+
+__all__ = ["RESTRICTED", "delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
+
+RESTRICTED: dict[str, Any] = {}
+"""The builtins of restricted code. A function that has them is one of its own."""
+
+_MISSING: Any = object()
+_readable: dict[str, bool] = {}
+
+_CALLABLES = (
+    *(types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType),
+    *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
+)
+_FUNCTION_NAMES = frozenset("__name__ __qualname__ __doc__ __call__".split())
+_GENERATOR_NAMES = frozenset("send throw close __next__ __iter__ __name__ __qualname__ __doc__".split())
+
+
+def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
+    """`obj.name`, and `getattr`.
+
+    Raises:
+        AttributeError: There is none, or it is not available to restricted code; a default does not count for that.
+    """
+    check_readable(obj, name)
+    kind = type(obj)
+    if name in FORMATS and (isinstance(obj, str) or (isinstance(obj, type) and issubclass(obj, str))):
+        return functools.partial(FORMATS[name], obj) if isinstance(obj, str) else FORMATS[name]
+    if kind in PLAIN:
+        return getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+    if kind.__module__ != SANDBOX:
+        obj = _checked_object(obj, kind, name)
+        if name in ("__setattr__", "__delattr__"):
+            return _attribute_writer(obj, name)
+    elif name in ("__setattr__", "__delattr__"):
+        return _attribute_writer(obj, name)
+    value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+    return check_value(value)
+
+
+def check_readable(obj: Any, name: str) -> None:
+    """Raise if restricted code cannot read an attribute of this name of this object."""
+    if type(name) is not str:  # a class of one's own could be equal to anything
+        raise TypeError(f"the name of an attribute is a `str`, not `{type(name).__name__}`.")
+    known = _readable.get(name)
+    if known is None:
+        known = is_attribute(name)
+        if len(_readable) < 10_000:
+            _readable[name] = known
+    if not known:
+        raise AttributeError(f"`{name}` is not available here.")
+    if name[0] == "_" and name[-1:] != "_":
+        check_private(obj, name)
+
+
+def _checked_object(obj: Any, kind: type, name: str) -> Any:
+    if kind is SafeModule:
+        return obj
+    if issubclass(kind, types.ModuleType):
+        return safe_module(obj.__name__)
+    if issubclass(kind, type):
+        _check_class(obj, name)
+    elif kind in _CALLABLES:
+        if name not in _FUNCTION_NAMES and name not in getattr(obj, "__dict__", ()):
+            raise AttributeError(f"`{name}` of a function is not available here.")
+    elif kind is types.GeneratorType:
+        if name not in _GENERATOR_NAMES:
+            raise AttributeError(f"`{name}` of a generator is not available here.")
+    elif is_closed(kind):
+        raise AttributeError(f"`{name}` of a `{kind.__name__}` is not available here.")
+    return obj
+
+
+def _check_class(cls: type, name: str) -> None:
+    if is_closed(cls):
+        raise AttributeError(f"the class `{cls.__name__}` is not available here.")
+    if issubclass(cls, type) and name not in ("__name__", "__qualname__", "__doc__"):
+        raise AttributeError(f"`{name}` of a metaclass is not available here.")
+    if name == "mro" or (name == "register" and isinstance(cls, ABCMeta) and not is_own(cls)):
+        raise AttributeError(f"`{cls.__name__}.{name}` is not available here.")
+
+
+def _attribute_writer(obj: Any, name: str) -> Any:
+    # `object.__setattr__(self, "x", 1)` or `super().__setattr__("x", 1)`.
+    write = getattr(obj, name)
+
+    def writer(*args: Any) -> None:
+        target, *rest = (None, *args) if isinstance(obj, super) else args
+        if target is not None:
+            writable(target)
+        check_writable(target, rest[0])
+        write(*args)
+
+    return writer
+
+
+def has_attribute(obj: Any, name: str) -> bool:
+    """`hasattr`: what is not available is not there."""
+    try:
+        get_attribute(obj, name)
+    except (AttributeError, ImportError, TypeError):
+        return False
+    return True
+
+
+def check_writable(obj: Any, name: str) -> None:
+    """Raise if restricted code cannot write an attribute of this name."""
+    if type(name) is not str:
+        raise TypeError(f"the name of an attribute is a `str`, not `{type(name).__name__}`.")
+    if not is_attribute(name):
+        raise AttributeError(f"`{name}` cannot be written here.")
+    if name[0] == "_":
+        check_private(obj, name)
+
+
+def set_attribute(obj: Any, name: str, value: Any) -> None:
+    """`setattr`."""
+    check_writable(obj, name)
+    setattr(writable(obj, name), name, value)
+
+
+def delete_attribute(obj: Any, name: str) -> None:
+    """`delattr`."""
+    check_writable(obj, name)
+    delattr(writable(obj, name), name)
+
+
+def writable(obj: Any, name: str | None = None) -> Any:
+    """An object whose attributes and items are about to be written, if they may be.
+
+    What the code and the program share is not the code's to change: modules, and classes and functions of others.
+    """
+    kind = type(obj)
+    if kind in PLAIN or kind.__module__ == SANDBOX:
+        return obj
+    if (
+        isinstance(obj, types.ModuleType)
+        or (isinstance(obj, type) and not is_own(obj))
+        or (kind in _CALLABLES and getattr(obj, "__builtins__", None) is not RESTRICTED)
+        or (isinstance(obj, Enum) and name != "_value_")
+        or kind.__module__ in ("typing", "types", "functools", "calendar", "__future__")
+        or is_closed(kind)
+    ):
+        raise TypeError(f"`{getattr(obj, '__name__', kind.__name__)}` cannot be changed here.")
+    if name is not None and name[0] == "_":
+        check_private(obj, name)
+    if kind.__name__ == "Context" and name in ("prec", "Emax", "Emin"):
+        return _DecimalContext(obj)
+    return obj
+
+
+class _DecimalContext:
+    """Takes a new precision of the arithmetic of `decimal`, unless it would let single operations run for ever."""
+
+    def __init__(self, context: Any) -> None:
+        object.__setattr__(self, "context", context)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "prec":
+            check_precision(value)
+        setattr(object.__getattribute__(self, "context"), name, value)
+
+
+def check_precision(value: Any) -> None:
+    """Raise if a precision is too large."""
+    if isinstance(value, int) and value > 100_000:
+        raise ValueError(f"a precision of {value} digits is too large here; 100,000 are allowed.")
+
+
+def get_item(obj: Any, key: Any) -> Any:
+    """`obj[key]`."""
+    kind = type(obj)
+    value = obj[key]
+    if kind is str or kind is bytes:
+        return value
+    if (isinstance(obj, type) or kind.__module__ == "typing") and not _is_safe_parameter(key):
+        raise TypeError("a text that stands for a type can only name types here.")
+    return check_value(value)
+
+
+def _is_safe_parameter(key: Any) -> bool:
+    if isinstance(key, str):
+        return is_safe_type_text(key)
+    if isinstance(key, tuple | list):
+        return all(_is_safe_parameter(one) for one in key)
+    return True
