@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import types
 from abc import ABCMeta
 from enum import Enum
@@ -46,7 +45,7 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
     check_readable(obj, name)
     kind = type(obj)
     if name in FORMATS and (isinstance(obj, str) or (isinstance(obj, type) and issubclass(obj, str))):
-        return functools.partial(FORMATS[name], obj) if isinstance(obj, str) else FORMATS[name]
+        return _BoundFormat(FORMATS[name], obj) if isinstance(obj, str) else FORMATS[name]
     if kind in PLAIN:
         return getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
     if kind.__module__ != SANDBOX:
@@ -57,6 +56,19 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
         return _attribute_writer(obj, name)
     value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
     return check_value(value)
+
+
+class _BoundFormat:
+    """The method `format` of a text. Like a method in C, and unlike a function, it takes no `self` in a class."""
+
+    __slots__ = ("_function", "_template")
+
+    def __init__(self, function: Any, template: str) -> None:
+        self._function = function
+        self._template = template
+
+    def __call__(self, *args: Any, **kwargs: Any) -> str:
+        return self._function(self._template, *args, **kwargs)
 
 
 def check_readable(obj: Any, name: str) -> None:
@@ -106,9 +118,8 @@ def _attribute_writer(obj: Any, name: str) -> Any:
     write = getattr(obj, name)
 
     def writer(*args: Any) -> None:
-        target, *rest = (None, *args) if isinstance(obj, super) else args
-        if target is not None:
-            writable(target)
+        target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[unresolved-attribute]
+        writable(target)
         check_writable(target, rest[0])
         write(*args)
 
@@ -154,10 +165,12 @@ def writable(obj: Any, name: str | None = None) -> Any:
     kind = type(obj)
     if kind in PLAIN or kind.__module__ == SANDBOX:
         return obj
+    if kind is types.FunctionType and obj.__builtins__ is RESTRICTED:
+        return obj
     if (
         isinstance(obj, types.ModuleType)
         or (isinstance(obj, type) and not is_own(obj))
-        or (kind in _CALLABLES and getattr(obj, "__builtins__", None) is not RESTRICTED)
+        or kind in _CALLABLES
         or (isinstance(obj, Enum) and name != "_value_")
         or kind.__module__ in ("typing", "types", "functools", "calendar", "__future__")
         or is_closed(kind)

@@ -219,9 +219,9 @@ def _checked_function(function: types.FunctionType) -> Any:
     module = function.__globals__.get("__name__")
     if not is_standard(module) or module == SANDBOX:
         return function  # the program's own: a tool, say
-    name = function.__name__
-    is_method = "." in function.__qualname__
-    if not is_inside(module) or not is_method or not _is_public(name):
+    name = function.__code__.co_name  # `wraps` has perhaps given it another name
+    is_method = "." in function.__code__.co_qualname
+    if not is_inside(module) or not is_method or not ("<locals>" in function.__code__.co_qualname or _is_public(name)):
         _refuse(function)
     return function
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import sys
 import types
+import typing
 from abc import ABCMeta
 from collections.abc import Callable
 from enum import EnumType
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any
 
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence
 
@@ -40,7 +42,7 @@ _OTHERS = (
 
 # --- classes ------------------------------------------------------------------------------------------------------
 
-_METACLASSES: tuple[type, ...] = (type, ABCMeta, EnumType, type(Protocol))
+_METACLASSES: tuple[type, ...] = (type, ABCMeta, EnumType, type(typing.Protocol))
 
 
 def build_class(body: types.FunctionType, name: str, /, *bases: Any, **keywords: Any) -> Any:
@@ -228,11 +230,15 @@ RESTRICTED |= {
     "_write_": writable,
     "__metaclass__": type,
 }
-for _known in (NamedTuple, TypedDict):
+for _known in (typing.NamedTuple, typing.TypedDict):
     VETTED.add(id(_known))
 
 BUILTINS = RESTRICTED
 """The builtins of restricted code."""
 
 # What `dataclasses` writes is run among the names of this module: there, too, only these builtins count.
-sys.modules[SANDBOX].__dict__["__builtins__"] = RESTRICTED
+# And there it looks for what `ClassVar` means, where annotations are texts.
+sys.modules[SANDBOX].__dict__.update(
+    __builtins__=RESTRICTED, typing=typing, dataclasses=dataclasses, ClassVar=typing.ClassVar, KW_ONLY=dataclasses.KW_ONLY
+)
+sys.modules[SANDBOX].__dict__["InitVar"] = dataclasses.InitVar

@@ -136,7 +136,7 @@ def _made(name: str) -> SafeModule:
             value = REPLACED[id(value)][1] if id(value) in REPLACED else value
         if value is not None:
             safe.__dict__[each] = value
-            if callable(value):
+            if callable(value) and not (isinstance(value, type) and issubclass(value, type)):  # metaclasses are named only
                 VETTED.add(id(value))
     return safe
 

@@ -110,6 +110,8 @@ def _evaluated(hint: Any, names: dict[str, Any]) -> Any:
         return _evaluated(EVALUATE[0](hint, names), names)
     if hint is None:
         return type(None)
+    if typing.get_origin(hint) is typing.Annotated:  # what follows the type is no type
+        return typing.Annotated[(_evaluated(hint.__origin__, names), *hint.__metadata__)]  # ty: ignore[invalid-type-form]
     args = typing.get_args(hint)
     if args and typing.get_origin(hint) is not typing.Literal:
         new = tuple([_evaluated(list(one) if isinstance(one, list) else one, names) if _is_text(one) else one for one in args])
