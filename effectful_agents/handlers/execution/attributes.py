@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 from abc import ABCMeta
-from enum import Enum
 from typing import Any
 
 from effectful_agents.handlers.execution.kinds import (
@@ -17,7 +16,8 @@ from effectful_agents.handlers.execution.kinds import (
     is_own,
     safe_module,
 )
-from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
+from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
+from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS
 
 __all__ = ["RESTRICTED", "delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
@@ -44,10 +44,9 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
     """
     check_readable(obj, name)
     kind = type(obj)
-    if name in FORMATS and (isinstance(obj, str) or (isinstance(obj, type) and issubclass(obj, str))):
-        return _BoundFormat(FORMATS[name], obj) if isinstance(obj, str) else FORMATS[name]
     if kind in PLAIN:
-        return getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+        value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+        return _guarded_format(value, name) if name in FORMATS else value
     if kind.__module__ != SANDBOX:
         obj = _checked_object(obj, kind, name)
         if name in ("__setattr__", "__delattr__"):
@@ -55,6 +54,15 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
     elif name in ("__setattr__", "__delattr__"):
         return _attribute_writer(obj, name)
     value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+    return _guarded_format(value, name) if name in FORMATS else check_value(value)
+
+
+def _guarded_format(value: Any, name: str) -> Any:
+    """`str.format` in a version that looks at the template, if it is that; a class may have a `format` of its own."""
+    if isinstance(value, types.MethodDescriptorType) and value.__objclass__ is str:
+        return FORMATS[name]
+    if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, str):
+        return _BoundFormat(FORMATS[name], value.__self__)
     return check_value(value)
 
 
@@ -82,7 +90,7 @@ def check_readable(obj: Any, name: str) -> None:
             _readable[name] = known
     if not known:
         raise AttributeError(f"`{name}` is not available here.")
-    if name[0] == "_" and name[-1:] != "_":
+    if name[0] == "_":
         check_private(obj, name)
 
 
@@ -107,7 +115,7 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
 def _check_class(cls: type, name: str) -> None:
     if is_closed(cls):
         raise AttributeError(f"the class `{cls.__name__}` is not available here.")
-    if issubclass(cls, type) and name not in ("__name__", "__qualname__", "__doc__"):
+    if (type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls)) and name not in ("__name__", "__qualname__", "__doc__"):
         raise AttributeError(f"`{name}` of a metaclass is not available here.")
     if name == "mro" or (name == "register" and isinstance(cls, ABCMeta) and not is_own(cls)):
         raise AttributeError(f"`{cls.__name__}.{name}` is not available here.")
@@ -119,8 +127,8 @@ def _attribute_writer(obj: Any, name: str) -> Any:
 
     def writer(*args: Any) -> None:
         target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[unresolved-attribute]
-        writable(target)
         check_writable(target, rest[0])
+        writable(target, rest[0])
         write(*args)
 
     return writer
@@ -165,15 +173,14 @@ def writable(obj: Any, name: str | None = None) -> Any:
     kind = type(obj)
     if kind in PLAIN or kind.__module__ == SANDBOX:
         return obj
-    if kind is types.FunctionType and obj.__builtins__ is RESTRICTED:
+    if (kind is types.FunctionType and obj.__builtins__ is RESTRICTED) or (isinstance(obj, type) and is_own(obj)):
         return obj
     if (
         isinstance(obj, types.ModuleType)
         or (isinstance(obj, type) and not is_own(obj))
         or kind in _CALLABLES
-        or (isinstance(obj, Enum) and name != "_value_")
-        or kind.__module__ in ("typing", "types", "functools", "calendar", "__future__")
         or is_closed(kind)
+        or (is_standard(kind.__module__) and not _is_writable_kind(kind, name))
     ):
         raise TypeError(f"`{getattr(obj, '__name__', kind.__name__)}` cannot be changed here.")
     if name is not None and name[0] == "_":
@@ -181,6 +188,22 @@ def writable(obj: Any, name: str | None = None) -> Any:
     if kind.__name__ == "Context" and name in ("prec", "Emax", "Emin"):
         return _DecimalContext(obj)
     return obj
+
+
+_WRITABLE_KINDS = frozenset({"Context", "TextWrapper", "DictReader", "DictWriter"})
+
+
+def _is_writable_kind(kind: type, name: str | None) -> bool:
+    """Whether objects of a class of the library may be written to.
+
+    Few have attributes that are meant to be. Of the others the library itself believes what it finds: the name of a
+    `dataclasses.Field` goes into source code.
+    """
+    if issubclass(kind, BaseException):
+        return True
+    if name is None:  # an item
+        return hasattr(kind, "__setitem__") or hasattr(kind, "__delitem__")
+    return kind.__name__ in _WRITABLE_KINDS
 
 
 class _DecimalContext:
@@ -207,14 +230,16 @@ def get_item(obj: Any, key: Any) -> Any:
     value = obj[key]
     if kind is str or kind is bytes:
         return value
-    if (isinstance(obj, type) or kind.__module__ == "typing") and not _is_safe_parameter(key):
-        raise TypeError("a text that stands for a type can only name types here.")
+    if isinstance(obj, type) or kind.__module__ == "typing":
+        check_type_texts(key)
     return check_value(value)
 
 
-def _is_safe_parameter(key: Any) -> bool:
-    if isinstance(key, str):
-        return is_safe_type_text(key)
-    if isinstance(key, tuple | list):
-        return all(_is_safe_parameter(one) for one in key)
-    return True
+def check_type_texts(value: Any) -> None:
+    """Raise if one of the texts that stand for types does more than name them."""
+    if isinstance(value, str):
+        if not is_safe_type_text(value):
+            raise TypeError("a text that stands for a type can only name types here.")
+    elif isinstance(value, tuple | list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            check_type_texts(one)

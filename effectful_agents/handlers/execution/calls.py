@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 import types
+from abc import ABCMeta
 from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, sizes
-from effectful_agents.handlers.execution.attributes import RESTRICTED
+from effectful_agents.handlers.execution.attributes import RESTRICTED, check_precision, check_type_texts
 from effectful_agents.handlers.execution.kinds import (
     DOCUMENTED,
     PLAIN,
@@ -24,6 +25,7 @@ from effectful_agents.handlers.execution.kinds import (
     check_value,
     is_closed,
     is_inside,
+    is_own,
     is_readable_special,
 )
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
@@ -118,9 +120,24 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     args = tuple([_argument(value, keeps) for value in args])
     if kwargs:
         kwargs = {name: _argument(value, keeps) for name, value in kwargs.items()}
+    _check_amounts(function, args, kwargs)
+    return check_value(function(*args, **kwargs))
+
+
+def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """What says how much a function of the library builds, where it is no argument of its own kind."""
+    module = getattr(function, "__module__", None)
     if args and (function is bytes or function is bytearray):
         sizes.check_count(args[0])
-    return check_value(function(*args, **kwargs))
+    elif module == "_struct":
+        for value in args:
+            sizes.check_spec(None, value) if isinstance(value, str) else None
+    elif module == "typing":
+        check_type_texts([value for value in args if not isinstance(value, str)])
+    elif module == "decimal":
+        check_precision(kwargs.get("prec", args[0] if args and function.__name__ == "Context" else None))
+    for name in ("indent", "width"):
+        sizes.check_count(kwargs.get(name))
 
 
 def _keeps(function: Any) -> bool | None:
@@ -228,6 +245,8 @@ def _checked_function(function: types.FunctionType) -> Any:
 
 def _checked_bound(method: types.MethodType) -> None:
     target = method.__func__
+    if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and target.__name__ == "register":
+        _refuse(method)
     if isinstance(target, types.FunctionType):
         _checked_function(target)
     else:
@@ -258,9 +277,12 @@ def _checked_method(method: Any) -> Any:
             _refuse(method)
     if name in ("__setattr__", "__delattr__"):
         _refuse(method)
-    if name in sizes.SIZED_METHODS and type(target).__module__ == "builtins" and not isinstance(target, type):
+    if name in sizes.SIZED_METHODS and isinstance(target, _SIZED):
         return functools.partial(sizes.SIZED_METHODS[name], target)
     return method
+
+
+_SIZED = (str, bytes, bytearray, list, tuple, int, float)
 
 
 def _checked_descriptor(descriptor: Any) -> Any:

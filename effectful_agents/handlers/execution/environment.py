@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import functools
 import sys
 import types
 import typing
-from abc import ABCMeta
 from collections.abc import Callable
-from enum import EnumType
 from typing import Any
 
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence
@@ -24,7 +23,8 @@ from effectful_agents.handlers.execution.attributes import (
     set_attribute,
     writable,
 )
-from effectful_agents.handlers.execution.kinds import REPLACED, SANDBOX, VETTED, replace
+from effectful_agents.handlers.execution.kinds import REPLACED, SANDBOX, VETTED
+from effectful_agents.handlers.execution.metaclasses import OfMetaclasses, type_
 from effectful_agents.handlers.execution.modules import guarded_import
 from effectful_agents.handlers.execution.names import is_attribute
 from effectful_agents.handlers.execution.standard import NAMES_OF
@@ -37,29 +37,35 @@ _DIRECT = (
 )
 _OTHERS = (
     "all any bytearray bytes dict enumerate filter frozenset int list map max memoryview min reversed set sorted tuple "
-    "type zip".split()
+    "zip".split()
 )
 
 # --- classes ------------------------------------------------------------------------------------------------------
 
-_METACLASSES: tuple[type, ...] = (type, ABCMeta, EnumType, type(typing.Protocol))
-
 
 def build_class(body: types.FunctionType, name: str, /, *bases: Any, **keywords: Any) -> Any:
     """Make a class of the code: `__build_class__`."""
-    metaclass = keywords.get("metaclass", type)
-    if not any(metaclass is one for one in _METACLASSES):
-        raise TypeError("a class here cannot have a metaclass of its own; `ABCMeta` and `EnumMeta` are possible.")
+    if "metaclass" in keywords:
+        metaclass = keywords["metaclass"]
+        if type(metaclass) is OfMetaclasses:
+            keywords["metaclass"] = metaclass.real
+        elif metaclass is not type:  # which RestrictedPython's own policy writes there
+            raise TypeError("a class here cannot have a metaclass of its own; `ABCMeta` and `EnumMeta` are possible.")
     for base in bases:
         if isinstance(base, type):
-            if issubclass(base, type):
+            if type(base) is OfMetaclasses or type.__subclasscheck__(type, base):
                 raise TypeError("a metaclass cannot be made here.")
+            if issubclass(base, _CALLING):
+                raise TypeError(f"a class here cannot derive from `{base.__name__}`, which calls what it is given.")
             calls.guarded(base)
     cls = builtins.__build_class__(body, name, *[_real_base(base) for base in bases], **keywords)
     if isinstance(cls, type):
         _check_match_args(cls)
         NAMES_OF[cls] = body.__globals__
     return cls
+
+
+_CALLING = (functools.partial, functools.partialmethod, map, filter)
 
 
 def _real_base(base: Any) -> Any:
@@ -69,20 +75,15 @@ def _real_base(base: Any) -> Any:
 def _check_match_args(cls: type) -> None:
     # A class pattern reads the attributes that these name off whatever passes for an instance, past every guard.
     names = cls.__dict__.get("__match_args__", ())
-    if type(names) is not tuple or not all(type(name) is str and is_attribute(name) for name in names):
+    if type(names) is not tuple or not all(
+        type(name) is str and is_attribute(name) and not name.startswith("__") and name not in sizes.FORMATS
+        for name in names
+    ):
         raise TypeError("`__match_args__` is a tuple of names that can be read here.")
     slots = cls.__dict__.get("__slots__", ())
     for slot in (slots,) if isinstance(slots, str) else tuple(slots):
         if slot != "__dict__" and slot != "__weakref__" and not is_attribute(slot):
             raise TypeError(f"`__slots__` cannot have `{slot}` here.")
-
-
-@replace(type)
-def kind_of(*args: Any) -> type:
-    """`type`, of one argument: with three it would make a class past the policy."""
-    if len(args) != 1:
-        raise TypeError("`type` takes one argument here; write a `class` statement to make a class.")
-    return type(args[0])
 
 
 # --- exceptions ---------------------------------------------------------------------------------------------------
@@ -181,6 +182,7 @@ def _builtins() -> dict[str, Any]:
             found[name] = value
             calls.DIRECT.add(id(value))
     own: dict[str, Callable[..., Any]] = {
+        "type": type_,
         "print": print_,
         "getattr": get_attribute,
         "setattr": set_attribute,
@@ -195,6 +197,7 @@ def _builtins() -> dict[str, Any]:
     for value in (*found.values(), *own.values()):
         VETTED.add(id(value))
     for name in own:
+        calls.DIRECT.add(id(type_))
         REPLACED.setdefault(id(getattr(builtins, name)), (getattr(builtins, name), own[name]))
     return {**found, **own}
 

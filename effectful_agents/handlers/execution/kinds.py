@@ -183,10 +183,14 @@ def owner_of(obj: Any, name: str) -> type:
         start = super.__self_class__.__get__(obj)  # ty: ignore[unresolved-attribute]
     else:
         start = obj if isinstance(obj, type) else type(obj)
-    for cls in type.__dict__["__mro__"].__get__(start):
+    for cls in _ancestors(start) + (_ancestors(type(start)) if start is obj else ()):
         if name in type.__dict__["__dict__"].__get__(cls):
             return cls
     return start
+
+
+def _ancestors(cls: type) -> tuple[type, ...]:
+    return type.__dict__["__mro__"].__get__(cls)
 
 
 def check_private(obj: Any, name: str) -> None:

@@ -8,12 +8,13 @@ shares, evaluates texts, or makes classes of them; some of it comes back in a ve
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from effectful_agents.handlers.execution import numeric, standard, streams
+from effectful_agents.handlers.execution import metaclasses, numeric, standard, streams
 from effectful_agents.handlers.execution.kinds import (
     ALLOWED_MODULES,
     MODULES,
@@ -32,7 +33,7 @@ _ALL_PUBLIC = object()
 
 _NAMES: Mapping[str, Any] = {
     "__future__": "annotations division absolute_import print_function unicode_literals with_statement generator_stop",
-    "abc": "ABC ABCMeta abstractmethod abstractproperty abstractclassmethod abstractstaticmethod",
+    "abc": "ABC ABCMeta abstractmethod",
     "array": "array ArrayType typecodes",
     "base64": "b16decode b16encode b32decode b32encode b32hexdecode b32hexencode b64decode b64encode b85decode b85encode "
     "a85decode a85encode decodebytes encodebytes standard_b64decode standard_b64encode urlsafe_b64decode "
@@ -93,7 +94,7 @@ _NAMES: Mapping[str, Any] = {
     "NoDefault NoReturn NotRequired Optional OrderedDict ParamSpec Pattern Protocol ReadOnly Required Reversible Self "
     "Sequence Set Sized SupportsAbs SupportsBytes SupportsComplex SupportsFloat SupportsIndex SupportsInt SupportsRound "
     "TYPE_CHECKING Text TextIO Tuple Type TypeAlias TypeAliasType TypeGuard TypeIs TypeVar TypeVarTuple TypedDict Union "
-    "Unpack ValuesView assert_never assert_type cast dataclass_transform final get_args get_origin get_type_hints "
+    "Unpack ValuesView assert_never assert_type cast final get_args get_origin get_type_hints "
     "is_typeddict no_type_check overload override runtime_checkable",
     "unicodedata": "bidirectional category combining decimal decomposition digit east_asian_width is_normalized lookup "
     "mirrored name normalize numeric unidata_version",
@@ -135,8 +136,10 @@ def _made(name: str) -> SafeModule:
             value = getattr(module, each)
             value = REPLACED[id(value)][1] if id(value) in REPLACED else value
         if value is not None:
+            if isinstance(value, list | dict | set):
+                value = copy.copy(value)  # the program's own stays as it is
             safe.__dict__[each] = value
-            if callable(value) and not (isinstance(value, type) and issubclass(value, type)):  # metaclasses are named only
+            if callable(value):
                 VETTED.add(id(value))
     return safe
 
@@ -154,6 +157,7 @@ def _load() -> None:
 
 
 _load()
+assert MODULES["abc"].ABCMeta is metaclasses.ABCMeta_
 
 _FOR_THE_INTERPRETER = frozenset({"time", "_strptime", "datetime", "collections.abc", "encodings", "_io"})
 """What functions in C import for themselves, `strftime` for one, by the `__import__` of the code that calls them."""

@@ -107,7 +107,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         loads = isinstance(node.ctx, ast.Load)
-        if not is_attribute(node.attr, defined=not loads):
+        if not is_attribute(node.attr):
             self.error(node, f"`{node.attr}` is not available here.")
         value = self.visit(node.value)
         if loads:
@@ -169,7 +169,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
             return node
         value = node.value
         if node.conversion != -1:
-            value = _call(node, {114: "repr", 115: "str", 97: "ascii"}[node.conversion], value)
+            value = _at(node, ast.JoinedStr([_at(node, ast.FormattedValue(value, node.conversion, None))]))
         return _at(node, ast.FormattedValue(_call(node, "_format_", value, node.format_spec), -1, None))
 
     # --- assignments and loops ------------------------------------------------------------------------------------
@@ -240,6 +240,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         self.check_function_argument_names(node)
         node.returns = node.returns and self._annotation(node.returns)
         node = self._without(node, "returns")
+        node.decorator_list = [_call(one, "_callee_", one) for one in node.decorator_list]
         if node.name.startswith("__"):
             # It is called by operators and by functions in C, which count nothing.
             node.body.insert(1 if ast.get_docstring(node, clean=False) is not None else 0, _tick(node))
@@ -275,6 +276,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         self._classes.pop()
         node.body = []
         node = self.node_contents_visit(node)
+        node.decorator_list = [_call(one, "_callee_", one) for one in node.decorator_list]
         node.body = body
         return node
 
@@ -326,7 +328,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         self._check_pattern(node.cls)
         for name in node.kwd_attrs:
             # The interpreter reads it, and no guard sees what comes of it.
-            if not is_attribute(name) or name.startswith("_") or name in FORMATS:
+            if not is_attribute(name) or name.startswith("_") or name in (*FORMATS, "mro", "register"):
                 self.error(node, f"`{name}` is not available in a pattern.")
         node.patterns = [self.visit(pattern) for pattern in node.patterns]
         node.kwd_patterns = [self.visit(pattern) for pattern in node.kwd_patterns]

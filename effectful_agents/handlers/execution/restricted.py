@@ -19,7 +19,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.execution.builtin import remember_source
 from effectful_agents.handlers.execution.environment import BUILTINS
-from effectful_agents.handlers.execution.isolation import IsolatedRun
+from effectful_agents.handlers.execution.isolation import IsolatedRun, require
 from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX
 from effectful_agents.handlers.execution.limits import Limits, running
 from effectful_agents.handlers.execution.names import is_identifier
@@ -86,6 +86,8 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
                 raise OptionError(f"`{name}` is {value!r}; it is a number, more than 0.")
         if isolation not in ("thread", "process"):
             raise OptionError(f"`isolation` is {isolation!r}; it is 'thread' or 'process'.")
+        if isolation == "process":
+            require()
         self.limits = Limits(seconds, size, output, memory)
         self.isolation = isolation
 

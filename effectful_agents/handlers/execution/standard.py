@@ -7,6 +7,7 @@ that they get into source code.
 
 from __future__ import annotations
 
+import abc
 import collections
 import dataclasses
 import functools
@@ -16,13 +17,13 @@ import queue
 import typing
 import weakref
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from effectful_agents.handlers.execution.attributes import RESTRICTED, check_writable, get_attribute
+from effectful_agents.handlers.execution.attributes import RESTRICTED, get_attribute, set_attribute
 from effectful_agents.handlers.execution.calls import callee, check_new_attribute
 from effectful_agents.handlers.execution.kinds import SANDBOX, is_own, replace
-from effectful_agents.handlers.execution.names import is_safe_type_text
+from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
 
 __all__ = ["EVALUATE", "NAMES_OF"]
 
@@ -75,13 +76,14 @@ def update_wrapper(wrapper: Any, wrapped: Any, assigned: Iterable[str] = _UPDATE
     for name in tuple(assigned):
         if name in ("__module__", "__annotations__", "__type_params__"):
             continue  # they stand in `WRAPPER_ASSIGNMENTS`
-        check_writable(wrapper, name)
         try:
             value = get_attribute(wrapped, name)
         except AttributeError:
+            if not is_attribute(name):
+                raise
             continue
-        setattr(wrapper, name, value)
-    if isinstance(wrapper, FunctionType) and isinstance(wrapped, FunctionType) and _is_ours(wrapped):
+        set_attribute(wrapper, name, value)
+    if all(isinstance(one, FunctionType) and _is_ours(one) for one in (wrapper, wrapped)):
         wrapper.__annotations__ = dict(wrapped.__annotations__)
         wrapper.__dict__.update({k: v for k, v in wrapped.__dict__.items() if not k.startswith("__")})
     return wrapper
@@ -186,6 +188,39 @@ class singledispatchmethod(functools.singledispatchmethod):  # noqa: N801 - it s
     def __init__(self, func: Any) -> None:
         super().__init__(func)
         self.dispatcher = singledispatch(func)
+
+
+# --- decorators that change what they get -------------------------------------------------------------------------
+
+
+def _only_own(function: Callable[..., Any]) -> None:
+    """Have a decorator take nothing but what the code has defined itself: it writes to it."""
+
+    def decorate(*args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            if isinstance(value, type) and not is_own(value):
+                raise TypeError(f"`{value.__name__}` cannot be changed here.")
+            if callable(value) and not isinstance(value, type):
+                _check_changeable(value)
+        return function(*args, **kwargs)
+
+    decorate.__name__ = decorate.__qualname__ = function.__name__
+    decorate.__doc__ = function.__doc__
+    replace(function)(decorate)
+
+
+def _check_changeable(value: Any) -> None:
+    if isinstance(value, FunctionType | BuiltinFunctionType | MethodType) and not (
+        isinstance(value, FunctionType) and _is_ours(value)
+    ):
+        raise TypeError(f"`{value.__name__}` cannot be changed here.")
+
+
+for _decorator in (
+    *(dataclasses.dataclass, functools.total_ordering, abc.abstractmethod),
+    *(typing.final, typing.runtime_checkable, typing.no_type_check, typing.override, typing.overload),
+):
+    _only_own(_decorator)
 
 
 # --- classes that are made of texts -------------------------------------------------------------------------------
