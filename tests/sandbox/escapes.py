@@ -759,6 +759,219 @@ KINDS: dict[str, dict[str, str]] = {
             got = [kind.__new__ for kind in kinds]
         """,
     },
+    "fields with other names": {
+        "helper": """
+            import dataclasses
+            @dataclasses.dataclass
+            class C:
+                x: int = 1
+            def rename(field, name): field.name = name
+            rename(dataclasses.fields(C)[0], "__class__")
+            got = dataclasses.asdict(C())
+        """,
+        "module": """
+            import dataclasses, operator
+            @dataclasses.dataclass
+            class C:
+                x: int = 1
+            operator.methodcaller("__setattr__", "name", "__class__")(dataclasses.fields(C)[0])
+            got = dataclasses.astuple(C())
+        """,
+        "data": """
+            import dataclasses
+            @dataclasses.dataclass
+            class C:
+                x: int = 1
+            for field in dataclasses.fields(C): object.__setattr__(field, "name", "__class__")
+            got = dataclasses.asdict(C())
+        """,
+    },
+    "callables in slots": {
+        "helper": """
+            class C: __call__ = type
+            def make(*args): return C()(*args)
+            got = make("X", (), {"__del__": lambda self: None})
+        """,
+        "module": """
+            import abc
+            class C: __call__ = abc.ABCMeta
+            got = C()("X", (), {"__del__": lambda self: None})
+        """,
+        "data": """
+            kinds = [type(int), type[int]]
+            class C: __call__ = kinds[1]
+            got = C()("X", (), {"__del__": lambda self: None})
+        """,
+    },
+    "classes that call": {
+        "helper": """
+            import functools
+            class P(functools.partial): pass
+            def make(p): return p({"__del__": lambda self: None})
+            got = make(P(type, "X", ()))
+        """,
+        "module": """
+            import functools
+            class C: make = functools.partialmethod(type, "X", ())
+            got = type(C).__call__(C)
+        """,
+        "data": """
+            class M(map): pass
+            got = list(M(type, ["X"], [()], [{"__del__": lambda self: None}]))
+        """,
+    },
+    "template of a class of its own": {
+        "helper": """
+            class T(str):
+                def show(self, x): return super().format(x)
+            got = T("{0.__class__}").show(1)
+        """,
+        "module": """
+            import json
+            class T(str):
+                def hook(self): return super().format
+            got = json.dumps(object(), default=T("{0.__class__}").hook())
+        """,
+        "data": """
+            class T(str): pass
+            got = [m(T("{0.__class__}"), 1) for m in [T.format]]
+        """,
+    },
+    "private methods of metaclasses": {
+        "helper": """
+            import enum
+            class E(enum.Enum): A = 1
+            def convert(cls): return cls._convert_("F", "os", lambda name: name == "O_RDONLY")
+            got = convert(E)
+        """,
+        "module": """
+            import enum, operator
+            class E(enum.Enum): A = 1
+            got = operator.methodcaller("_convert_", "F", "os", lambda name: name == "O_RDWR")(E)
+        """,
+        "data": """
+            import enum
+            class E(enum.Enum): A = 1
+            got = [getattr(E, name) for name in ("_create_", "_check_for_existing_members_")]
+        """,
+    },
+    "register by a pattern": {
+        "helper": """
+            import collections.abc
+            class C: pass
+            def pick(x):
+                match x:
+                    case object(register=r): return r
+            got = pick(collections.abc.Hashable)(C)
+        """,
+        "module": """
+            import numbers, operator
+            class C: pass
+            got = operator.methodcaller("register", C)(numbers.Number)
+        """,
+        "data": """
+            import collections.abc
+            class C: pass
+            match {"kind": collections.abc.Sized}:
+                case {"kind": object(register=r)}: got = r(C)
+        """,
+    },
+    "decorated library": {
+        "helper": """
+            import dataclasses, json
+            def decorate(cls): return dataclasses.dataclass(eq=False, repr=False, init=False)(cls)
+            got = decorate(json.JSONDecodeError)
+            del json.JSONDecodeError.__dataclass_fields__
+        """,
+        "module": """
+            import typing, json
+            got = typing.final(json.JSONEncoder)
+        """,
+        "data": """
+            import abc, textwrap
+            got = [d(f) for d, f in [(abc.abstractmethod, textwrap.dedent)]]
+        """,
+    },
+    "constants that are shared": {
+        "helper": """
+            import hashlib
+            def add(names): names.add("mine")
+            add(hashlib.algorithms_available)
+            got = "mine" in __import__("hashlib").algorithms_available
+        """,
+        "module": """
+            import decimal
+            decimal.DefaultContext.prec = decimal.DefaultContext.prec
+            got = decimal.DefaultContext
+        """,
+        "data": """
+            import csv
+            for d in [csv.excel]: d.delimiter = ","
+            got = 1
+        """,
+    },
+    "names for patterns, later": {
+        "helper": """
+            class C: pass
+            def set_names(cls): cls.__match_args__ = ("__code__",)
+            set_names(C)
+            got = C.__match_args__
+        """,
+        "module": """
+            import abc
+            class C(abc.ABC): pass
+            setattr(C, "__match_args__", ("__globals__",))
+            C.register(type(lambda: 0))
+            match (lambda: 0):
+                case C(g): got = g
+        """,
+        "data": """
+            import abc
+            names = ["gi_frame"]
+            class C(abc.ABC): __match_args__ = tuple(names)
+            C.register(type(x for x in []))
+            match (x for x in [1]):
+                case C(f): got = f
+        """,
+    },
+    "texts of types made later": {
+        "helper": """
+            import typing
+            def make(text): return typing.NamedTuple("N", [("a", text)])
+            got = typing.get_type_hints(make("__import__('os')"))
+        """,
+        "module": """
+            import dataclasses
+            C = dataclasses.make_dataclass("C", [("a", "__import__('os').getcwd()")])
+            got = C
+        """,
+        "data": """
+            import typing
+            table = {"a": "().__class__"}
+            got = typing.get_type_hints(typing.TypedDict("T", table))
+        """,
+    },
+    "result of a hook": {
+        "helper": """
+            import enum
+            class E(enum.Enum):
+                def _generate_next_value_(name, start, count, last): return object.__subclasses__
+                A = enum.auto()
+            got = E.A.value()
+        """,
+        "module": """
+            import string
+            class T(string.Template):
+                idpattern = "__class__"
+            got = T.pattern.__class__
+        """,
+        "data": """
+            import collections
+            class D(collections.defaultdict):
+                def __missing__(self, key): return getattr(self, key)
+            got = D()["__class__"]
+        """,
+    },
 }
 
 
