@@ -7,19 +7,17 @@ import io
 
 import pytest
 
-from tests.sandbox.escapes import KINDS, attempts
-from tests.sandbox.programs import PROGRAMS
+from tests.sandbox.corpus import ESCAPES, PROGRAMS
 from tests.sandbox.running import printed, run, run_plainly
 
-ATTEMPTS = dict(attempts())
-
-each_attempt = pytest.mark.parametrize("name", ATTEMPTS)
+each_attempt = pytest.mark.parametrize("name", ESCAPES)
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 
 
 def test_each_kind_of_attempt_has_three_variants():
-    assert {tuple(variants) for variants in KINDS.values()} == {("helper", "module", "data")}
-    assert len(ATTEMPTS) >= 80
+    kinds = {name.rpartition(", ")[0] for name in ESCAPES}
+    assert {f"{kind}, {variant}" for kind in kinds for variant in ("helper", "module", "data")} == set(ESCAPES)
+    assert len(ESCAPES) >= 80
     assert len(PROGRAMS) >= 60
 
 
@@ -27,14 +25,14 @@ def test_each_kind_of_attempt_has_three_variants():
 def test_an_attempt_is_stopped(name):
     env: dict = {}
     with pytest.raises(Exception):  # noqa: B017, PT011 - each says what is wrong with it in its own way
-        run(ATTEMPTS[name], env)
+        run(ESCAPES[name], env)
     assert not env.get("got")
 
 
 @each_attempt
 @pytest.mark.filterwarnings("ignore")
 def test_the_attempt_works_without_a_sandbox(name, monkeypatch):
-    assert run_plainly(ATTEMPTS[name], monkeypatch).get("got")
+    assert run_plainly(ESCAPES[name], monkeypatch).get("got")
 
 
 @each_program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import weakref
 from abc import ABCMeta
 from typing import Any
 
@@ -17,7 +18,7 @@ from effectful_agents.handlers.execution.kinds import (
     safe_module,
 )
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
-from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text, is_standard
+from effectful_agents.handlers.execution.names import is_attribute, is_private, is_safe_type_text, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS
 
 __all__ = ["RESTRICTED", "delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
@@ -26,14 +27,18 @@ RESTRICTED: dict[str, Any] = {}
 """The builtins of restricted code. A function that has them is one of its own."""
 
 _MISSING: Any = object()
-_readable: dict[str, bool] = {}
+_ordinary: set[str] = set()
+_private: set[str] = set()
+
+WHOLLY_OWN: weakref.WeakSet[type] = weakref.WeakSet()
+"""Classes of restricted code that inherit from nothing else: what is private in them is theirs."""
 
 _CALLABLES = (
     *(types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType),
     *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
 )
-_FUNCTION_NAMES = frozenset("__name__ __qualname__ __doc__ __call__".split())
-_GENERATOR_NAMES = frozenset("send throw close __next__ __iter__ __name__ __qualname__ __doc__".split())
+_FUNCTION_NAMES = frozenset(["__name__", "__qualname__", "__doc__", "__call__"])
+_GENERATOR_NAMES = frozenset(["send", "throw", "close", "__next__", "__iter__", "__name__", "__qualname__", "__doc__"])
 
 
 def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
@@ -42,16 +47,37 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
     Raises:
         AttributeError: There is none, or it is not available to restricted code; a default does not count for that.
     """
-    check_readable(obj, name)
+    # The names that were read before, and that need no second look: this is written for the many.
+    if type(name) is not str or name not in _ordinary:
+        return _get_unusual(obj, name, default)
     kind = type(obj)
     if kind in PLAIN:
-        value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
-        return _guarded_format(value, name) if name in FORMATS else value
+        return getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
     if kind.__module__ != SANDBOX:
         obj = _checked_object(obj, kind, name)
-        if name in ("__setattr__", "__delattr__"):
-            return _attribute_writer(obj, name)
-    elif name in ("__setattr__", "__delattr__"):
+    value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+    return value if type(value) in PLAIN else check_value(value)
+
+
+def _get_unusual(obj: Any, name: str, default: Any) -> Any:
+    if type(name) is str and name in _private and type(obj) in WHOLLY_OWN:
+        value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+        return check_value(value)
+    check_readable(obj, name)
+    if is_private(name) and len(_private) < 10_000:
+        _private.add(name)
+    if name in FORMATS or name[0] == "_":
+        return _get_special(obj, name, default)
+    if len(_ordinary) < 10_000:
+        _ordinary.add(name)
+    return get_attribute(obj, name, default) if name in _ordinary else _get_special(obj, name, default)
+
+
+def _get_special(obj: Any, name: str, default: Any) -> Any:
+    kind = type(obj)
+    if kind.__module__ != SANDBOX and kind not in PLAIN:
+        obj = _checked_object(obj, kind, name)
+    if name in ("__setattr__", "__delattr__"):
         return _attribute_writer(obj, name)
     value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
     return _guarded_format(value, name) if name in FORMATS else check_value(value)
@@ -83,12 +109,7 @@ def check_readable(obj: Any, name: str) -> None:
     """Raise if restricted code cannot read an attribute of this name of this object."""
     if type(name) is not str:  # a class of one's own could be equal to anything
         raise TypeError(f"the name of an attribute is a `str`, not `{type(name).__name__}`.")
-    known = _readable.get(name)
-    if known is None:
-        known = is_attribute(name)
-        if len(_readable) < 10_000:
-            _readable[name] = known
-    if not known:
+    if not is_attribute(name):
         raise AttributeError(f"`{name}` is not available here.")
     if name[0] == "_":
         check_private(obj, name)
@@ -115,7 +136,11 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
 def _check_class(cls: type, name: str) -> None:
     if is_closed(cls):
         raise AttributeError(f"the class `{cls.__name__}` is not available here.")
-    if (type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls)) and name not in ("__name__", "__qualname__", "__doc__"):
+    if (type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls)) and name not in (
+        "__name__",
+        "__qualname__",
+        "__doc__",
+    ):
         raise AttributeError(f"`{name}` of a metaclass is not available here.")
     if name == "mro" or (name == "register" and isinstance(cls, ABCMeta) and not is_own(cls)):
         raise AttributeError(f"`{cls.__name__}.{name}` is not available here.")
@@ -126,7 +151,7 @@ def _attribute_writer(obj: Any, name: str) -> Any:
     write = getattr(obj, name)
 
     def writer(*args: Any) -> None:
-        target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[unresolved-attribute]
+        target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[missing-attribute]
         check_writable(target, rest[0])
         writable(target, rest[0])
         write(*args)

@@ -38,17 +38,52 @@ DIRECT: set[int] = set()
 
 _DIRECT_METHODS: dict[type, frozenset[str]] = {
     str: frozenset(
-        "split rsplit splitlines strip lstrip rstrip lower upper title capitalize casefold swapcase startswith endswith "
-        "find rfind index rindex count isdigit isalpha isalnum isspace isupper islower isidentifier isnumeric isdecimal "
-        "istitle isascii isprintable partition rpartition removeprefix removesuffix encode".split()
+        [
+            "split",
+            "rsplit",
+            "splitlines",
+            "strip",
+            "lstrip",
+            "rstrip",
+            "lower",
+            "upper",
+            "title",
+            "capitalize",
+            "casefold",
+            "swapcase",
+            "startswith",
+            "endswith",
+            "find",
+            "rfind",
+            "index",
+            "rindex",
+            "count",
+            "isdigit",
+            "isalpha",
+            "isalnum",
+            "isspace",
+            "isupper",
+            "islower",
+            "isidentifier",
+            "isnumeric",
+            "isdecimal",
+            "istitle",
+            "isascii",
+            "isprintable",
+            "partition",
+            "rpartition",
+            "removeprefix",
+            "removesuffix",
+            "encode",
+        ]
     ),
-    list: frozenset("append pop insert index count remove reverse clear copy".split()),
-    dict: frozenset("get keys values items pop popitem copy clear".split()),
-    set: frozenset("add discard remove pop clear copy isdisjoint".split()),
-    int: frozenset("bit_length bit_count is_integer as_integer_ratio conjugate".split()),
-    float: frozenset("is_integer as_integer_ratio hex conjugate".split()),
-    tuple: frozenset("index count".split()),
-    bytes: frozenset("decode hex startswith endswith find split strip".split()),
+    list: frozenset(["append", "pop", "insert", "index", "count", "remove", "reverse", "clear", "copy"]),
+    dict: frozenset(["get", "keys", "values", "items", "pop", "popitem", "copy", "clear"]),
+    set: frozenset(["add", "discard", "remove", "pop", "clear", "copy", "isdisjoint"]),
+    int: frozenset(["bit_length", "bit_count", "is_integer", "as_integer_ratio", "conjugate"]),
+    float: frozenset(["is_integer", "as_integer_ratio", "hex", "conjugate"]),
+    tuple: frozenset(["index", "count"]),
+    bytes: frozenset(["decode", "hex", "startswith", "endswith", "find", "split", "strip"]),
 }
 
 _METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)
@@ -71,8 +106,12 @@ def callee(function: Any) -> Any:
         if id(function) in DIRECT:
             return function
         names = _DIRECT_METHODS.get(type(function.__self__))
-        if names is not None and function.__name__ in names:
-            return function
+        if names is not None:
+            name = function.__name__
+            if name in names:
+                return function
+            if name in sizes.SIZED_METHODS:
+                return functools.partial(sizes.SIZED_METHODS[name], function.__self__)
     elif kind is types.MethodType:
         if type(function.__func__) is types.FunctionType and function.__func__.__builtins__ is RESTRICTED:
             return function
@@ -108,7 +147,9 @@ def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
 # --- calls of what is not the code's own --------------------------------------------------------------------------
 
 _KEEPING = frozenset({list, tuple, set, frozenset, dict, sorted, bytes, bytearray})
-_KEEPING_METHODS = frozenset("extend update union intersection difference symmetric_difference fromkeys join".split())
+_KEEPING_METHODS = frozenset(
+    ["extend", "update", "union", "intersection", "difference", "symmetric_difference", "fromkeys", "join"]
+)
 
 
 def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -288,7 +329,12 @@ _SIZED = (str, bytes, bytearray, list, tuple, int, float)
 def _checked_descriptor(descriptor: Any) -> Any:
     """A method that is bound to nothing: `str.upper`."""
     owner, name = descriptor.__objclass__, descriptor.__name__
-    if is_closed(owner) or issubclass(owner, type) or not is_readable_special(name) or name in ("__setattr__", "__delattr__"):
+    if (
+        is_closed(owner)
+        or issubclass(owner, type)
+        or not is_readable_special(name)
+        or name in ("__setattr__", "__delattr__")
+    ):
         _refuse(descriptor)
     if name in sizes.SIZED_METHODS and owner.__module__ == "builtins":
         return functools.partial(_unbound, descriptor)

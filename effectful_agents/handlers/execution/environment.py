@@ -16,6 +16,7 @@ from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack
 from effectful_agents.handlers.execution import calls, limits, numeric, sizes, streams
 from effectful_agents.handlers.execution.attributes import (
     RESTRICTED,
+    WHOLLY_OWN,
     delete_attribute,
     get_attribute,
     get_item,
@@ -23,7 +24,7 @@ from effectful_agents.handlers.execution.attributes import (
     set_attribute,
     writable,
 )
-from effectful_agents.handlers.execution.kinds import REPLACED, SANDBOX, VETTED
+from effectful_agents.handlers.execution.kinds import REPLACED, SANDBOX, VETTED, is_own
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses, type_
 from effectful_agents.handlers.execution.modules import guarded_import
 from effectful_agents.handlers.execution.names import is_attribute
@@ -31,14 +32,56 @@ from effectful_agents.handlers.execution.standard import NAMES_OF
 
 __all__ = ["BUILTINS"]
 
-_DIRECT = (
-    "abs ascii bin bool callable chr complex divmod float hash hex id isinstance issubclass len next object oct ord "
-    "property range repr slice staticmethod classmethod str super".split()
-)
-_OTHERS = (
-    "all any bytearray bytes dict enumerate filter frozenset int list map max memoryview min reversed set sorted tuple "
-    "zip".split()
-)
+_DIRECT = [
+    "abs",
+    "ascii",
+    "bin",
+    "bool",
+    "callable",
+    "chr",
+    "complex",
+    "divmod",
+    "float",
+    "hash",
+    "hex",
+    "id",
+    "isinstance",
+    "issubclass",
+    "len",
+    "next",
+    "object",
+    "oct",
+    "ord",
+    "property",
+    "range",
+    "repr",
+    "slice",
+    "staticmethod",
+    "classmethod",
+    "str",
+    "super",
+]
+_OTHERS = [
+    "all",
+    "any",
+    "bytearray",
+    "bytes",
+    "dict",
+    "enumerate",
+    "filter",
+    "frozenset",
+    "int",
+    "list",
+    "map",
+    "max",
+    "memoryview",
+    "min",
+    "reversed",
+    "set",
+    "sorted",
+    "tuple",
+    "zip",
+]
 
 # --- classes ------------------------------------------------------------------------------------------------------
 
@@ -62,6 +105,8 @@ def build_class(body: types.FunctionType, name: str, /, *bases: Any, **keywords:
     if isinstance(cls, type):
         _check_match_args(cls)
         NAMES_OF[cls] = body.__globals__
+        if type(cls) is type and all(base is object or is_own(base) for base in cls.__mro__):
+            WHOLLY_OWN.add(cls)
     return cls
 
 
@@ -242,6 +287,10 @@ BUILTINS = RESTRICTED
 # What `dataclasses` writes is run among the names of this module: there, too, only these builtins count.
 # And there it looks for what `ClassVar` means, where annotations are texts.
 sys.modules[SANDBOX].__dict__.update(
-    __builtins__=RESTRICTED, typing=typing, dataclasses=dataclasses, ClassVar=typing.ClassVar, KW_ONLY=dataclasses.KW_ONLY
+    __builtins__=RESTRICTED,
+    typing=typing,
+    dataclasses=dataclasses,
+    ClassVar=typing.ClassVar,
+    KW_ONLY=dataclasses.KW_ONLY,
 )
 sys.modules[SANDBOX].__dict__["InitVar"] = dataclasses.InitVar

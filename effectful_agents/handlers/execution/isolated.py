@@ -13,8 +13,8 @@ from effectful_agents.errors import CodeStopped
 from effectful_agents.handlers.execution import crossing
 from effectful_agents.handlers.execution.kinds import MODULES
 from effectful_agents.handlers.execution.restricted import RestrictedPythonExecutor
-from effectful_agents.runtime import handler
 from effectful_agents.operations import code
+from effectful_agents.runtime import handler
 from effectful_agents.tracebacks import describe_exception, summary
 
 __all__ = ["answer", "main"]
@@ -60,7 +60,14 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     executor = RestrictedPythonExecutor(seconds=seconds, size=size, output=output, memory=None)
     env: dict[str, Any] = crossing.load(request["env"])
     printed = io.StringIO()
-    given: dict[str, Any] = {"error": None, "stopped": None, "trace": "", "deleted": [], "bound": crossing.dump({}), "kept": {}}
+    given: dict[str, Any] = {
+        "error": None,
+        "stopped": None,
+        "trace": "",
+        "deleted": [],
+        "bound": crossing.dump({}),
+        "kept": {},
+    }
     with handler(executor):
         with contextlib.redirect_stdout(io.StringIO()):
             for piece in request["pieces"]:
@@ -75,7 +82,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             if request["mode"] != "exec":
                 given["value"] = crossing.dump(value)
         except Exception as error:
-            given["error"] = (type(error).__name__, str(error) if not isinstance(error, KeyError) else summary(error)[10:])
+            given["error"] = (
+                type(error).__name__,
+                str(error) if not isinstance(error, KeyError) else summary(error)[10:],
+            )
             given["trace"] = describe_exception(error)
             if isinstance(error, CodeStopped):
                 given["stopped"] = (type(error).__name__, error.limit, error.value)
@@ -117,5 +127,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, FunctionType):
         return "function"
     return "class" if isinstance(value, type) else f"value of `{type(value).__name__}`"
-
-

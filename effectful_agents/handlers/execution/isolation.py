@@ -21,9 +21,7 @@ from effectful_agents.handlers.execution.limits import Limits
 
 __all__ = ["IsolatedRun", "IsolatedValue", "require"]
 
-_CHILD = (
-    "import sys; sys.path[:] = {path!r}; from effectful_agents.handlers.execution.isolated import main; main()"
-)
+_CHILD = "import sys; sys.path[:] = {path!r}; from effectful_agents.handlers.execution.isolated import main; main()"
 _START = 30.0
 """Seconds that a process may take until it begins, beyond those of the code."""
 

@@ -21,8 +21,8 @@ __all__ = [
     "PLAIN",
     "REPLACED",
     "SANDBOX",
-    "SafeModule",
     "VETTED",
+    "SafeModule",
     "check_value",
     "is_closed",
     "is_own",
@@ -31,16 +31,81 @@ __all__ = [
 ]
 
 ALLOWED_MODULES = frozenset(
-    "__future__ abc array base64 binascii bisect calendar cmath collections collections.abc contextlib copy csv "
-    "dataclasses datetime decimal difflib enum fractions functools graphlib hashlib heapq itertools json math numbers "
-    "operator queue random re statistics string struct textwrap typing unicodedata uuid".split()
+    [
+        "__future__",
+        "abc",
+        "array",
+        "base64",
+        "binascii",
+        "bisect",
+        "calendar",
+        "cmath",
+        "collections",
+        "collections.abc",
+        "contextlib",
+        "copy",
+        "csv",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "difflib",
+        "enum",
+        "fractions",
+        "functools",
+        "graphlib",
+        "hashlib",
+        "heapq",
+        "itertools",
+        "json",
+        "math",
+        "numbers",
+        "operator",
+        "queue",
+        "random",
+        "re",
+        "statistics",
+        "string",
+        "struct",
+        "textwrap",
+        "typing",
+        "unicodedata",
+        "uuid",
+    ]
 )
 """The modules that code may import. Each is given as a `SafeModule`, which has the names that were looked at."""
 
 _INSIDE = frozenset(
-    "_abc _blake2 _bisect _collections _collections_abc _contextvars _csv _datetime _decimal _functools _hashlib _heapq "
-    "_hmac _json _md5 _operator _py_abc _pydatetime _pydecimal _queue _random _sha1 _sha2 _sha3 _sre _statistics _struct "
-    "_typing zoneinfo".split()
+    [
+        "_abc",
+        "_blake2",
+        "_bisect",
+        "_collections",
+        "_collections_abc",
+        "_contextvars",
+        "_csv",
+        "_datetime",
+        "_decimal",
+        "_functools",
+        "_hashlib",
+        "_heapq",
+        "_hmac",
+        "_json",
+        "_md5",
+        "_operator",
+        "_py_abc",
+        "_pydatetime",
+        "_pydecimal",
+        "_queue",
+        "_random",
+        "_sha1",
+        "_sha2",
+        "_sha3",
+        "_sre",
+        "_statistics",
+        "_struct",
+        "_typing",
+        "zoneinfo",
+    ]
 ) | {name.partition(".")[0] for name in ALLOWED_MODULES}
 """Where the classes and functions of the allowed modules are defined."""
 
@@ -62,7 +127,9 @@ PLAIN = frozenset(
 )
 """Classes whose instances hold nothing back, and have only public attributes."""
 
-DOCUMENTED = frozenset("_asdict _replace _fields _make _field_defaults _value_ _name_ _missing_ _ignore_".split())
+DOCUMENTED = frozenset(
+    ["_asdict", "_replace", "_fields", "_make", "_field_defaults", "_value_", "_name_", "_missing_", "_ignore_"]
+)
 """Names of the standard library that begin with an underscore, and are for everybody."""
 
 _CLOSED_TYPES = frozenset(
@@ -162,7 +229,9 @@ def safe_module(name: str) -> SafeModule:
     """The safe module of this name."""
     made = MODULES.get(name)
     if made is None:
-        raise ImportError(f"the module `{name}` is not available here; allowed are {', '.join(sorted(ALLOWED_MODULES))}.")
+        raise ImportError(
+            f"the module `{name}` is not available here; allowed are {', '.join(sorted(ALLOWED_MODULES))}."
+        )
     return made
 
 
@@ -180,7 +249,7 @@ def replace(function: Any) -> Callable[[Any], Any]:
 def owner_of(obj: Any, name: str) -> type:
     """The class that an attribute comes from: where it is defined, or the object's own."""
     if isinstance(obj, super):
-        start = super.__self_class__.__get__(obj)  # ty: ignore[unresolved-attribute]
+        start = super.__self_class__.__get__(obj)  # ty: ignore[missing-attribute]
     else:
         start = obj if isinstance(obj, type) else type(obj)
     for cls in _ancestors(start) + (_ancestors(type(start)) if start is obj else ()):

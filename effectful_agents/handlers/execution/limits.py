@@ -25,7 +25,17 @@ from typing import Any
 
 from effectful_agents.errors import CodeStopped
 
-__all__ = ["Limits", "OutOfMemory", "OutOfTime", "TooLarge", "TooMuchOutput", "current", "is_stopped", "running", "tick"]
+__all__ = [
+    "Limits",
+    "OutOfMemory",
+    "OutOfTime",
+    "TooLarge",
+    "TooMuchOutput",
+    "current",
+    "is_stopped",
+    "running",
+    "tick",
+]
 
 _STEP = 256
 """Ticks between two looks at the clock: some twenty microseconds."""

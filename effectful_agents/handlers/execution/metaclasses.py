@@ -44,19 +44,19 @@ class OfMetaclasses(type):
         return repr(cls.real)
 
 
-class type_(metaclass=OfMetaclasses):  # noqa: N801 - it stands for `type`
+class type_(metaclass=OfMetaclasses):
     """`type`, of one argument."""
 
     real = type
 
 
-class ABCMeta_(metaclass=OfMetaclasses):  # noqa: N801
+class ABCMeta_(metaclass=OfMetaclasses):
     """`abc.ABCMeta`."""
 
     real = ABCMeta
 
 
-class EnumType_(metaclass=OfMetaclasses):  # noqa: N801
+class EnumType_(metaclass=OfMetaclasses):
     """`enum.EnumType`."""
 
     real = EnumType

@@ -102,7 +102,7 @@ _NAMES: Mapping[str, Any] = {
     "RFC_4122 SafeUUID UUID uuid3 uuid4 uuid5",
 }
 
-_COUNTED = "count repeat product permutations combinations combinations_with_replacement".split()
+_COUNTED = ["count", "repeat", "product", "permutations", "combinations", "combinations_with_replacement"]
 """Iterators that never end, or go on for very long."""
 
 _INSTEAD: dict[str, dict[str, Any]] = {

@@ -21,9 +21,33 @@ __all__ = [
 ]
 
 GUARDS = frozenset(
-    "__builtins__ __metaclass__ __sandbox__ _add_ _apply_ _callee_ _catchable_ _format_ _getattr_ _getitem_ _getiter_ "
-    "_inplacevar_ _iter_unpack_sequence_ _looped_ _lshift_ _mod_ _mul_ _pow_ _print _print_ _raisable_ _tick_ "
-    "_unpack_sequence_ _with_ _write_".split()
+    [
+        "__builtins__",
+        "__metaclass__",
+        "__sandbox__",
+        "_add_",
+        "_apply_",
+        "_callee_",
+        "_catchable_",
+        "_format_",
+        "_getattr_",
+        "_getitem_",
+        "_getiter_",
+        "_inplacevar_",
+        "_iter_unpack_sequence_",
+        "_looped_",
+        "_lshift_",
+        "_mod_",
+        "_mul_",
+        "_pow_",
+        "_print",
+        "_print_",
+        "_raisable_",
+        "_tick_",
+        "_unpack_sequence_",
+        "_with_",
+        "_write_",
+    ]
 )
 """What the policies write into the code that they compile. Who could bind one of these could switch a guard off."""
 
@@ -37,14 +61,26 @@ _OPERATORS = (
 )
 READABLE = frozenset(
     {f"__{name}__" for name in _OPERATORS.split()}
-    | set("__call__ __doc__ __init__ __init_subclass__ __name__ __new__ __post_init__ __qualname__".split())
+    | set(
+        ["__call__", "__doc__", "__init__", "__init_subclass__", "__name__", "__new__", "__post_init__", "__qualname__"]
+    )
     # The guard hands out versions of its own of these two: `object.__setattr__(self, …)` is how frozen classes begin.
     | {"__setattr__", "__delattr__"}
 )
 """Special attributes that may be read, called and defined. Each other one is a way back into the interpreter."""
 
 _HOOKS = frozenset(
-    "__class_getitem__ __copy__ __deepcopy__ __delete__ __get__ __getattr__ __match_args__ __set__ __set_name__".split()
+    [
+        "__class_getitem__",
+        "__copy__",
+        "__deepcopy__",
+        "__delete__",
+        "__get__",
+        "__getattr__",
+        "__match_args__",
+        "__set__",
+        "__set_name__",
+    ]
 )
 """Special methods that a class may define, and that nobody may read."""
 

@@ -1,7 +1,6 @@
 """Code in a restricted language, under guards and limits."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast

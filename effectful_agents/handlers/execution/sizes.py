@@ -5,7 +5,6 @@ What is estimated is estimated before anything is built: a value that is too lar
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -72,7 +71,7 @@ def _other_length(value: Any) -> int:
 def add(a: Any, b: Any) -> Any:
     """`a + b`."""
     kind = type(a)
-    if kind is not int and kind is not float:
+    if kind is not int and kind is not float and kind is not bool:
         size = _length(a)
         if size:
             check_size(size + _length(b))
@@ -81,7 +80,8 @@ def add(a: Any, b: Any) -> Any:
 
 def mul(a: Any, b: Any) -> Any:
     """`a * b`."""
-    check_product(a, b)
+    if not (type(a) is int and type(b) is int and -_SMALL < a < _SMALL and -_SMALL < b < _SMALL):
+        check_product(a, b)
     return a * b
 
 
@@ -122,6 +122,9 @@ _PERCENT = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|\d+)?(?:\.(\*|\d+))?")
 
 def mod(a: Any, b: Any) -> Any:
     """`a % b`: a remainder, or a text with values put in."""
+    kind = type(a)
+    if kind is int or kind is float:
+        return a % b
     if isinstance(a, str | bytes | bytearray):
         text = a if isinstance(a, str) else bytes(a).decode("latin-1")
         values = b if isinstance(b, tuple) else (b,)
@@ -133,7 +136,9 @@ def mod(a: Any, b: Any) -> Any:
                             check_count(value)
                     elif number:
                         check_size(int(number[:20]))
-        check_size(len(text) + sum(_length(value) for value in values) if len(values) < _WORTH_COUNTING else len(values))
+        check_size(
+            len(text) + sum(_length(value) for value in values) if len(values) < _WORTH_COUNTING else len(values)
+        )
         for value in values:
             check_number(value)
     return a % b
@@ -156,10 +161,14 @@ INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
+_SHRINKING = frozenset({"+=", "-=", "//=", "/=", "%=", ">>=", "&="})
+"""What makes an integer no larger than its operands, but for a digit."""
+
+
 def inplace(symbol: str, a: Any, b: Any) -> Any:
     """`a += b`, or with another symbol."""
     kind = type(a)
-    if kind is float:
+    if kind is float or (kind is int and symbol in _SHRINKING):
         pass
     elif symbol == "+=":
         if kind is not int:

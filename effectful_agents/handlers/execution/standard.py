@@ -113,10 +113,12 @@ def _evaluated(hint: Any, names: dict[str, Any]) -> Any:
     if hint is None:
         return type(None)
     if typing.get_origin(hint) is typing.Annotated:  # what follows the type is no type
-        return typing.Annotated[(_evaluated(hint.__origin__, names), *hint.__metadata__)]  # ty: ignore[invalid-type-form]
+        return typing.Annotated[(_evaluated(hint.__origin__, names), *hint.__metadata__)]
     args = typing.get_args(hint)
     if args and typing.get_origin(hint) is not typing.Literal:
-        new = tuple([_evaluated(list(one) if isinstance(one, list) else one, names) if _is_text(one) else one for one in args])
+        new = tuple(
+            [_evaluated(list(one) if isinstance(one, list) else one, names) if _is_text(one) else one for one in args]
+        )
         if any(one is not other for one, other in zip(new, args, strict=True)):
             origin = typing.get_origin(hint)
             if hasattr(hint, "copy_with"):
@@ -177,12 +179,12 @@ def singledispatch(function: Any) -> Any:
             return lambda other: register(cls, other)
         return register(cls, func)
 
-    dispatcher.register = registered  # ty: ignore[invalid-assignment]
+    dispatcher.register = registered
     return dispatcher
 
 
 @replace(functools.singledispatchmethod)
-class singledispatchmethod(functools.singledispatchmethod):  # noqa: N801 - it stands for the other
+class singledispatchmethod(functools.singledispatchmethod):
     """`functools.singledispatchmethod`."""
 
     def __init__(self, func: Any) -> None:
@@ -204,7 +206,7 @@ def _only_own(function: Callable[..., Any]) -> None:
                 _check_changeable(value)
         return function(*args, **kwargs)
 
-    decorate.__name__ = decorate.__qualname__ = function.__name__
+    decorate.__name__ = decorate.__qualname__ = getattr(function, "__name__", "")
     decorate.__doc__ = function.__doc__
     replace(function)(decorate)
 
@@ -227,7 +229,9 @@ for _decorator in (
 
 
 @replace(collections.namedtuple)
-def namedtuple(typename: str, field_names: Any, *, rename: bool = False, defaults: Any = None, module: Any = None) -> Any:
+def namedtuple(
+    typename: str, field_names: Any, *, rename: bool = False, defaults: Any = None, module: Any = None
+) -> Any:
     """`collections.namedtuple`."""
     if isinstance(field_names, str):
         field_names = field_names.replace(",", " ").split()
@@ -235,7 +239,7 @@ def namedtuple(typename: str, field_names: Any, *, rename: bool = False, default
     for name in () if rename else names:
         check_new_attribute(name)
     check_new_attribute(typename)
-    return collections.namedtuple(typename, names, rename=rename, defaults=defaults, module=SANDBOX)  # noqa: PYI024
+    return collections.namedtuple(typename, names, rename=rename, defaults=defaults, module=SANDBOX)
 
 
 def _check_fields(fields: Iterable[Any]) -> None:
@@ -247,7 +251,9 @@ def _check_fields(fields: Iterable[Any]) -> None:
 
 
 @replace(dataclasses.make_dataclass)
-def make_dataclass(cls_name: str, fields: Any, *, bases: tuple[Any, ...] = (), namespace: Any = None, **options: Any) -> Any:
+def make_dataclass(
+    cls_name: str, fields: Any, *, bases: tuple[Any, ...] = (), namespace: Any = None, **options: Any
+) -> Any:
     """`dataclasses.make_dataclass`."""
     fields = list(fields)
     check_new_attribute(cls_name)
@@ -266,13 +272,13 @@ class _Unwaiting:
     """A queue that nobody else fills or empties: where it would wait for ever, it says at once that it cannot."""
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        return super().get(False)  # ty: ignore[unresolved-attribute]
+        return super().get(False)  # ty: ignore[missing-attribute]
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        super().put(item, False)  # ty: ignore[unresolved-attribute]
+        super().put(item, False)  # ty: ignore[missing-attribute]
 
     def join(self) -> None:
-        if self.unfinished_tasks:  # ty: ignore[unresolved-attribute]
+        if self.unfinished_tasks:  # ty: ignore[missing-attribute]
             raise RuntimeError("the queue has unfinished tasks, and nobody else is there to do them.")
 
 

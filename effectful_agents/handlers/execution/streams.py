@@ -101,7 +101,7 @@ def cycle(values: Any, /) -> Generator[Any]:
     return stream(itertools.cycle(taken(values, kept=True)))
 
 
-class chain:  # noqa: N801 - it stands for `itertools.chain`
+class chain:
     """`itertools.chain`."""
 
     def __new__(cls, *iterables: Any) -> Any:
