@@ -11,6 +11,7 @@ from effectful_agents.errors import AgentsError, CodeStopped
 from effectful_agents.handlers.execution import RestrictedPythonExecutor
 from tests.sandbox.running import RESTRICTED, printed, run, value_of
 
+SMALL = RestrictedPythonExecutor(size=1_000_000)
 SHORT = RestrictedPythonExecutor(seconds=0.05)
 
 ENDLESS = {
@@ -21,7 +22,7 @@ ENDLESS = {
     "sum of a range": "sum(range(10 ** 15))",
     "max of a map": "max(map(abs, range(10 ** 15)))",
     "a generator that never ends": "def g():\n  while True: yield 1\nsum(g())",
-    "an iterator of its own": "class I:\n  def __iter__(self): return self\n  def __next__(self): return 1\nfor _ in I(): pass",
+    "an iterator of its own": "class I:\n  __iter__ = lambda s: s\n  def __next__(s): return 1\nfor _ in I(): pass",
     "count": "import itertools\nfor _ in itertools.count(): pass",
     "repeat in C": "import itertools\nany(map(bool, itertools.repeat(0)))",
     "a filter that finds nothing": "import itertools\nnext(filter(None, itertools.repeat(0)))",
@@ -45,7 +46,7 @@ ENDLESS = {
             with Eat():
                 while True: pass
     """),
-    "swallowed by suppress": "import contextlib\nwhile True:\n  with contextlib.suppress(Exception):\n    while True: pass",
+    "swallowed by suppress": "from contextlib import suppress\nwhile True:\n  with suppress(Exception):\n    while True: pass",
     "a regular expression that tries everything": "import re\nre.match('(a+)+$', 'a' * 60 + 'b')",
     "growing a list that is gone through": "xs = [1]\nfor x in xs: xs.append(x)",
     "elements of a counter": "from collections import Counter\nsum(map(len, Counter(a=10 ** 15).elements()))",
@@ -66,18 +67,18 @@ HUGE = {
     "a power by pow": "pow(10, 10 ** 10)",
     "a power of a special method": "(10).__pow__(10 ** 10)",
     "a shift": "1 << 10 ** 12",
-    "a product": "(1 << 9 * 10 ** 6) * (1 << 9 * 10 ** 6)",
+    "a product": "(1 << 9 * 10 ** 5) * (1 << 9 * 10 ** 5)",
     "a factorial": "import math\nmath.factorial(10 ** 9)",
     "binomials": "import math\nmath.comb(10 ** 9, 5 * 10 ** 8)",
     "permutations": "import math\nmath.perm(10 ** 9)",
-    "a product of many": "import math\nmath.prod([1 << 10 ** 6] * 20)",
+    "a product of many": "import math\nmath.prod([1 << 10 ** 5] * 20)",
     "a repeated text": "'a' * 10 ** 10",
     "a repeated list": "10 ** 10 * [0]",
     "a repeated list in place": "x = [0]\nx *= 10 ** 10",
     "an item in place": "d = {'a': 'b'}\nd['a'] *= 10 ** 10",
     "an attribute in place": "class C: x = 'b'\nC.x *= 10 ** 10",
     "by an operator function": "import operator\noperator.mul('a', 10 ** 10)",
-    "by reduce": "import functools, operator\nfunctools.reduce(operator.mul, ['a', 10 ** 5, 10 ** 5])",
+    "by reduce": "import functools, operator\nfunctools.reduce(operator.mul, ['a', 10 ** 4, 10 ** 4])",
     "by a special method": "'a'.__mul__(10 ** 10)",
     "by a bare special method": "str.__mul__('a', 10 ** 10)",
     "doubling": "x = 'a'\nfor _ in range(99): x = x + x",
@@ -87,9 +88,9 @@ HUGE = {
     "padding by map": "list(map('a'.center, [10 ** 10]))",
     "padding with noughts": "'1'.zfill(10 ** 10)",
     "tabs": "'\\t'.expandtabs(10 ** 10)",
-    "replacing": "('a' * 10 ** 6).replace('a', 'b' * 10 ** 6)",
-    "joining": "('b' * 10 ** 6).join(['a'] * 10 ** 5)",
-    "translating": "('a' * 10 ** 6).translate({97: 'b' * 10 ** 6})",
+    "replacing": "('a' * 10 ** 5).replace('a', 'b' * 10 ** 5)",
+    "joining": "('b' * 10 ** 5).join(['a'] * 10 ** 5)",
+    "translating": "('a' * 10 ** 5).translate({97: 'b' * 10 ** 5})",
     "an f-string": "f'{1:>10000000000}'",
     "an f-string with a width": "w = 10 ** 10\nf'{1:>{w}}'",
     "a format": "format(1, '10000000000')",
@@ -116,8 +117,8 @@ HUGE = {
 @pytest.mark.parametrize("name", HUGE)
 def test_what_is_too_large_is_not_built(name):
     with pytest.raises(CodeStopped) as stopped:
-        run(HUGE[name])
-    assert stopped.value.limit in ("size", "seconds")
+        run(HUGE[name], executor=SMALL)
+    assert stopped.value.limit == "size"
     assert isinstance(stopped.value, MemoryError)
 
 

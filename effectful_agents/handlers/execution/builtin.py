@@ -53,7 +53,7 @@ class BuiltinExecutor(PromptInjectingInterpretation):
 
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
-        # A copy: a `:=` in the expression, or the `__builtins__` that the interpreter puts in, stays out of the caller's.
+        # A copy: a `:=` in the expression, or the `__builtins__` that the interpreter puts in, changes nothing outside.
         with SignalScope():
             return builtins.eval(bytecode, dict(env))
 

@@ -112,9 +112,8 @@ def callee(function: Any) -> Any:
                 return function
             if name in sizes.SIZED_METHODS:
                 return functools.partial(sizes.SIZED_METHODS[name], function.__self__)
-    elif kind is types.MethodType:
-        if type(function.__func__) is types.FunctionType and function.__func__.__builtins__ is RESTRICTED:
-            return function
+    elif kind is types.MethodType and getattr(function.__func__, "__builtins__", None) is RESTRICTED:
+        return function
     return _slow_callee(function, kind)
 
 
@@ -286,7 +285,7 @@ def _checked_function(function: types.FunctionType) -> Any:
 
 def _checked_bound(method: types.MethodType) -> None:
     target = method.__func__
-    if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and target.__name__ == "register":
+    if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and method.__name__ == "register":
         _refuse(method)
     if isinstance(target, types.FunctionType):
         _checked_function(target)

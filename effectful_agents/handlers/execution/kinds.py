@@ -110,7 +110,7 @@ _INSIDE = frozenset(
 """Where the classes and functions of the allowed modules are defined."""
 
 SANDBOX = "effectful_agents_sandbox"
-"""The module that classes of restricted code are in. It is in `sys.modules`, as `dataclasses` looks there, and empty."""
+"""The module that classes of restricted code are in. It is in `sys.modules`, where `dataclasses` looks."""
 
 _home = sys.modules.setdefault(SANDBOX, types.ModuleType(SANDBOX, "The module of classes that restricted code makes."))
 
@@ -248,10 +248,9 @@ def replace(function: Any) -> Callable[[Any], Any]:
 
 def owner_of(obj: Any, name: str) -> type:
     """The class that an attribute comes from: where it is defined, or the object's own."""
-    if isinstance(obj, super):
+    start = obj if isinstance(obj, type) else type(obj)
+    if start is super:
         start = super.__self_class__.__get__(obj)  # ty: ignore[missing-attribute]
-    else:
-        start = obj if isinstance(obj, type) else type(obj)
     for cls in _ancestors(start) + (_ancestors(type(start)) if start is obj else ()):
         if name in type.__dict__["__dict__"].__get__(cls):
             return cls
@@ -263,7 +262,7 @@ def _ancestors(cls: type) -> tuple[type, ...]:
 
 
 def check_private(obj: Any, name: str) -> None:
-    """Raise if a name with an underscore belongs to the standard library, which keeps there what is not for everybody."""
+    """Raise if a name with an underscore belongs to the standard library: what is there is not for everybody."""
     if is_private(name) and name not in DOCUMENTED and is_standard(owner_of(obj, name).__module__):
         raise AttributeError(f"`{name}` is private to `{owner_of(obj, name).__name__}`, and not available here.")
 

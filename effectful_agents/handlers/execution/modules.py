@@ -35,8 +35,8 @@ _NAMES: Mapping[str, Any] = {
     "__future__": "annotations division absolute_import print_function unicode_literals with_statement generator_stop",
     "abc": "ABC ABCMeta abstractmethod",
     "array": "array ArrayType typecodes",
-    "base64": "b16decode b16encode b32decode b32encode b32hexdecode b32hexencode b64decode b64encode b85decode b85encode "
-    "a85decode a85encode decodebytes encodebytes standard_b64decode standard_b64encode urlsafe_b64decode "
+    "base64": "b16decode b16encode b32decode b32encode b32hexdecode b32hexencode b64decode b64encode b85decode "
+    "b85encode a85decode a85encode decodebytes encodebytes standard_b64decode standard_b64encode urlsafe_b64decode "
     "urlsafe_b64encode z85decode z85encode",
     "binascii": _ALL_PUBLIC,
     "bisect": _ALL_PUBLIC,
@@ -87,15 +87,16 @@ _NAMES: Mapping[str, Any] = {
     "punctuation whitespace",
     "struct": "Struct calcsize error iter_unpack pack pack_into unpack unpack_from",
     "textwrap": "TextWrapper dedent fill indent shorten wrap",
-    "typing": "AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator Awaitable "
-    "BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container ContextManager Coroutine Counter "
-    "DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView List "
-    "Literal LiteralString Mapping MappingView Match MutableMapping MutableSequence MutableSet NamedTuple Never NewType "
-    "NoDefault NoReturn NotRequired Optional OrderedDict ParamSpec Pattern Protocol ReadOnly Required Reversible Self "
-    "Sequence Set Sized SupportsAbs SupportsBytes SupportsComplex SupportsFloat SupportsIndex SupportsInt SupportsRound "
-    "TYPE_CHECKING Text TextIO Tuple Type TypeAlias TypeAliasType TypeGuard TypeIs TypeVar TypeVarTuple TypedDict Union "
-    "Unpack ValuesView assert_never assert_type cast final get_args get_origin get_type_hints "
-    "is_typeddict no_type_check overload override runtime_checkable",
+    "typing": "AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator "
+    "Awaitable BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container "
+    "ContextManager Coroutine Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable "
+    "IO ItemsView Iterable Iterator KeysView List Literal LiteralString Mapping MappingView Match "
+    "MutableMapping MutableSequence MutableSet NamedTuple Never NewType NoDefault NoReturn NotRequired "
+    "Optional OrderedDict ParamSpec Pattern Protocol ReadOnly Required Reversible Self Sequence Set Sized "
+    "SupportsAbs SupportsBytes SupportsComplex SupportsFloat SupportsIndex SupportsInt SupportsRound "
+    "TYPE_CHECKING Text TextIO Tuple Type TypeAlias TypeAliasType TypeGuard TypeIs TypeVar TypeVarTuple "
+    "TypedDict Union Unpack ValuesView assert_never assert_type cast final get_args get_origin "
+    "get_type_hints is_typeddict no_type_check overload override runtime_checkable",
     "unicodedata": "bidirectional category combining decimal decomposition digit east_asian_width is_normalized lookup "
     "mirrored name normalize numeric unidata_version",
     "uuid": "NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RESERVED_FUTURE RESERVED_MICROSOFT RESERVED_NCS "

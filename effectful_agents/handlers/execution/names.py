@@ -54,16 +54,15 @@ GUARDS = frozenset(
 _TEMPORARY = re.compile(r"_tmp\d+_?")
 
 _OPERATORS = (
-    "abs add and bool bytes ceil complex contains delitem divmod enter eq exit float floor floordiv format ge getitem "
-    "gt hash iadd iand ifloordiv ilshift imatmul imod imul index int invert ior ipow irshift isub iter itruediv ixor le "
-    "len length_hint lshift lt matmul missing mod mul ne neg next or pos pow radd rand rdivmod repr reversed rfloordiv "
-    "rlshift rmatmul rmod rmul ror round rpow rrshift rshift rsub rtruediv rxor setitem str sub truediv trunc xor"
+    "abs add and bool bytes ceil complex contains delitem divmod enter eq exit float floor floordiv format ge "
+    "getitem gt hash iadd iand ifloordiv ilshift imatmul imod imul index int invert ior ipow irshift isub iter "
+    "itruediv ixor le len length_hint lshift lt matmul missing mod mul ne neg next or pos pow radd rand rdivmod "
+    "repr reversed rfloordiv rlshift rmatmul rmod rmul ror round rpow rrshift rshift rsub rtruediv rxor setitem "
+    "str sub truediv trunc xor"
 )
 READABLE = frozenset(
     {f"__{name}__" for name in _OPERATORS.split()}
-    | set(
-        ["__call__", "__doc__", "__init__", "__init_subclass__", "__name__", "__new__", "__post_init__", "__qualname__"]
-    )
+    | {"__call__", "__doc__", "__init__", "__init_subclass__", "__name__", "__new__", "__post_init__", "__qualname__"}
     # The guard hands out versions of its own of these two: `object.__setattr__(self, …)` is how frozen classes begin.
     | {"__setattr__", "__delattr__"}
 )

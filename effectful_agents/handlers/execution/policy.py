@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
-from typing import Any, override
+from collections.abc import Iterable, Mapping
+from typing import Any, cast, override
 
 from RestrictedPython.transformer import IOPERATOR_TO_STR, RestrictingNodeTransformer, copy_locations
 
@@ -27,6 +27,7 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.LShift: "_lshift_",
     ast.Mod: "_mod_",
 }
+_SYMBOLS: Mapping[type[ast.operator], str] = cast(Any, IOPERATOR_TO_STR)
 _FATAL = frozenset({"BaseExceptionGroup", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
 
 
@@ -137,7 +138,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """`a.b += c` reads, adds and writes as the guards see it; what stands before the dot is evaluated once."""
         value, target = self.visit(node.value), node.target
-        symbol = ast.Constant(IOPERATOR_TO_STR[type(node.op)])
+        symbol = ast.Constant(_SYMBOLS[type(node.op)])
         if isinstance(target, ast.Name):
             self.check_name(node, target.id)
             old = ast.Name(target.id, ast.Load())

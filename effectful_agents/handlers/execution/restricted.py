@@ -37,8 +37,9 @@ _MISSING: Any = object()
 
 
 class RestrictedPythonExecutor(PromptInjectingInterpretation):
-    """Code that you write runs in a part of Python that cannot reach the machine. Write within it: what is not there
-    cannot be reached in another way either, and each attempt costs a turn.
+    """Code that you write runs in a part of Python that cannot reach the machine.
+
+    Write within it: what is not there cannot be reached in another way either, and each attempt costs a turn.
 
     You have classes, closures, comprehensions, generators, decorators, dataclasses, enums, `try`, `with`, `match`,
     f-strings, type annotations and `print`, and the modules in the section Modules you may import.

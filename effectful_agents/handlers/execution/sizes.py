@@ -215,7 +215,7 @@ def reject_reaching(template: str) -> None:
     for _, field, spec, _ in _parsed(template):
         if field and ("." in field or "[" in field):
             raise AttributeError(
-                f"the field {{{field}}} of a format reaches into its argument; pass the value itself, or use an f-string."
+                f"the field {{{field}}} of a format reaches into its argument; give the value, or use an f-string."
             )
         if spec:
             reject_reaching(spec)
