@@ -46,7 +46,7 @@ ENDLESS = {
             with Eat():
                 while True: pass
     """),
-    "swallowed by suppress": "from contextlib import suppress\nwhile True:\n  with suppress(Exception):\n    while True: pass",
+    "swallowed by suppress": "import contextlib as c\nwhile True:\n  with c.suppress(Exception):\n    while True: pass",
     "a regular expression that tries everything": "import re\nre.match('(a+)+$', 'a' * 60 + 'b')",
     "growing a list that is gone through": "xs = [1]\nfor x in xs: xs.append(x)",
     "elements of a counter": "from collections import Counter\nsum(map(len, Counter(a=10 ** 15).elements()))",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import weakref
 from abc import ABCMeta
+from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.kinds import (
@@ -79,6 +80,8 @@ def _get_special(obj: Any, name: str, default: Any) -> Any:
         obj = _checked_object(obj, kind, name)
     if name in ("__setattr__", "__delattr__"):
         return _attribute_writer(obj, name)
+    if name == "__members__" and isinstance(obj, EnumType):
+        return dict(obj.__members__)
     value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
     return _guarded_format(value, name) if name in FORMATS else check_value(value)
 

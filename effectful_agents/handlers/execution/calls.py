@@ -13,7 +13,7 @@ from abc import ABCMeta
 from enum import EnumType
 from typing import Any
 
-from effectful_agents.handlers.execution import limits, sizes
+from effectful_agents.handlers.execution import limits, methods, sizes
 from effectful_agents.handlers.execution.attributes import RESTRICTED, check_precision, check_type_texts
 from effectful_agents.handlers.execution.kinds import (
     DOCUMENTED,
@@ -110,8 +110,8 @@ def callee(function: Any) -> Any:
             name = function.__name__
             if name in names:
                 return function
-            if name in sizes.SIZED_METHODS:
-                return functools.partial(sizes.SIZED_METHODS[name], function.__self__)
+            if name in methods.CHECKS:
+                return functools.partial(methods.checked_call, function)
     elif kind is types.MethodType and getattr(function.__func__, "__builtins__", None) is RESTRICTED:
         return function
     return _slow_callee(function, kind)
@@ -317,8 +317,11 @@ def _checked_method(method: Any) -> Any:
             _refuse(method)
     if name in ("__setattr__", "__delattr__"):
         _refuse(method)
-    if name in sizes.SIZED_METHODS and isinstance(target, _SIZED):
-        return functools.partial(sizes.SIZED_METHODS[name], target)
+    if isinstance(target, _SIZED):
+        if name in sizes.FORMATS:
+            return functools.partial(sizes.FORMATS[name], target)
+        if name in methods.CHECKS:
+            return functools.partial(methods.checked_call, method)
     return method
 
 
@@ -335,15 +338,12 @@ def _checked_descriptor(descriptor: Any) -> Any:
         or name in ("__setattr__", "__delattr__")
     ):
         _refuse(descriptor)
-    if name in sizes.SIZED_METHODS and owner.__module__ == "builtins":
-        return functools.partial(_unbound, descriptor)
+    if owner.__module__ == "builtins":
+        if name in sizes.FORMATS:
+            return sizes.FORMATS[name]
+        if name in methods.CHECKS:
+            return functools.partial(methods.checked_descriptor, descriptor)
     return descriptor
-
-
-def _unbound(descriptor: Any, /, target: Any, *args: Any, **kwargs: Any) -> Any:
-    if not isinstance(target, descriptor.__objclass__):
-        raise TypeError(f"`{descriptor.__qualname__}` takes a `{descriptor.__objclass__.__name__}`.")
-    return sizes.SIZED_METHODS[descriptor.__name__](target, *args, **kwargs)
 
 
 def _checked_class(cls: type) -> Any:

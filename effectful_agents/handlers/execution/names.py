@@ -63,8 +63,8 @@ _OPERATORS = (
 READABLE = frozenset(
     {f"__{name}__" for name in _OPERATORS.split()}
     | {"__call__", "__doc__", "__init__", "__init_subclass__", "__name__", "__new__", "__post_init__", "__qualname__"}
-    # The guard hands out versions of its own of these two: `object.__setattr__(self, …)` is how frozen classes begin.
-    | {"__setattr__", "__delattr__"}
+    # The guard hands out versions of its own of these: `object.__setattr__(self, …)` is how frozen classes begin.
+    | {"__setattr__", "__delattr__", "__members__"}
 )
 """Special attributes that may be read, called and defined. Each other one is a way back into the interpreter."""
 
@@ -101,8 +101,12 @@ def is_identifier(name: str) -> bool:
 
 
 def is_binding(name: str) -> bool:
-    """Whether code may bind this name. `super` without arguments is called past the guards, so it stays what it is."""
-    return name != "super" and is_identifier(name)
+    """Whether code may bind this name.
+
+    `super` without arguments is called past the guards, so it stays what it is; and from `__name__` a class has the
+    module that it is in, by which it is known as the code's own.
+    """
+    return name not in ("super", "__name__") and is_identifier(name)
 
 
 def is_attribute(name: str, *, defined: bool = False) -> bool:

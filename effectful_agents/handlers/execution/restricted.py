@@ -160,7 +160,7 @@ def _is_code_of_ours(frame: FrameType) -> bool:
     return frame.f_builtins is BUILTINS
 
 
-_FURNITURE = frozenset({"__builtins__", "__name__", "__sandbox__", "_print", "__annotations__"})
+_FURNITURE = frozenset({"__builtins__", "__name__", "__sandbox__", "_print", "__annotations__", "__doc__"})
 """Names in a namespace of restricted code that are not the code's."""
 
 
