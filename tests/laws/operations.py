@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -13,6 +14,7 @@ from effectful.ops.types import Operation
 import effectful_agents.operations
 from effectful_agents import NotHandled, Skill, Tool
 from effectful_agents.messages import StreamStart
+from effectful_agents.operations import code
 from effectful_agents.operations.history import agents_called, append_message, conversation, get_history
 from effectful_agents.operations.loop import (
     DecodedToolCall,
@@ -49,6 +51,10 @@ def ask(question: str) -> str:
 
 CALL: Any = DecodedToolCall(measure, inspect.signature(measure).bind("abc"), "c1", "measure")
 
+TREE = ast.parse("1")
+BYTECODE = compile("x = 1", "<code>", "exec")
+EXPRESSION = compile("1 + 1", "<code>", "eval")
+
 PERFORM: dict[Operation, Callable[[], Any]] = {
     call_agent: lambda: ask("?"),
     call_system: lambda: call_system(section("Harness"), section("Task", "Do it.")),
@@ -65,6 +71,10 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     agents_called: lambda: agents_called(),
     conversation: lambda: conversation(ask),
     skill_prompt: lambda: skill_prompt(ask),
+    code.parse: lambda: code.parse("x = 1", "<code>"),
+    code.compile: lambda: code.compile(TREE, "<code>"),
+    code.exec: lambda: code.exec(BYTECODE, {}),
+    code.eval: lambda: code.eval(EXPRESSION, {}),
     emit: lambda: emit(StreamStart()),
     now: lambda: now(),
     sleep: lambda: sleep(0),

@@ -22,6 +22,7 @@ import effectful_agents.handlers
 import effectful_agents.testing
 from effectful_agents import ObjectInterpretation, implements
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
+from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.legibility import (
     DeferredTools,
     FrameworkDocumenter,
@@ -87,6 +88,8 @@ SAMPLES: Mapping[type, Make] = {
     CallControl: lambda around: CallControl(),
     Deadline: lambda around: Deadline(3600),
     PartialAnswers: lambda around: PartialAnswers(),
+    BuiltinExecutor: lambda around: BuiltinExecutor(),
+    RestrictedPythonExecutor: lambda around: RestrictedPythonExecutor(),
     PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
     TenacityRetryer: lambda around: TenacityRetryer(stop=tenacity.stop_after_attempt(3)),
     ToolOutputCap: lambda around: ToolOutputCap(),
@@ -161,7 +164,8 @@ ORDERED: tuple[Ordered, ...] = (
         Ordered(AgentLoop, inner, _TERMINAL)
         for inner in (
             *(DeferredTools, LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder),
-            *(SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer),
+            *(SystemPromptDumper, BuiltinExecutor, RestrictedPythonExecutor),
+            *(PydanticSkillArgValidator, TenacityRetryer),
         )
     ),
     Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
@@ -195,7 +199,7 @@ ORDERED: tuple[Ordered, ...] = (
 
 WITH_SECTIONS = (
     *(DeferredTools, FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
-    *(PydanticSkillArgValidator, TenacityRetryer),
+    *(BuiltinExecutor, RestrictedPythonExecutor, PydanticSkillArgValidator, TenacityRetryer),
 )
 
 EXCLUSIVE: Mapping[type, str] = {

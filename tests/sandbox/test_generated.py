@@ -98,7 +98,7 @@ def _plainly(source: str) -> None:
     exec(compile(source, "<test>", "exec", dont_inherit=True), {"__name__": "__main__"})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(PROGRAMS)
 def test_a_program_does_what_it_does_elsewhere(program):
     source = HEAD + program

@@ -78,7 +78,7 @@ def load(data: bytes) -> Any:
 
 def unpacked_error(kind: str, text: str) -> Exception:
     """An exception that was raised in another process: of a class of the language where it was one."""
-    cls = getattr(builtins, kind, None)
+    cls = NotData if kind == "NotData" else getattr(builtins, kind, None)
     if isinstance(cls, type) and issubclass(cls, Exception) and not issubclass(cls, UnicodeError | OSError):
         return cls(text)
     return RuntimeError(f"{kind}: {text}" if text else kind)
