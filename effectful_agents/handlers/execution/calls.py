@@ -24,12 +24,14 @@ from effectful_agents.handlers.execution.kinds import (
     SafeModule,
     check_value,
     is_closed,
+    is_foreign,
     is_inside,
     is_own,
     is_readable_special,
 )
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
 from effectful_agents.handlers.execution.streams import taken
+from effectful_agents.runtime import Operation
 
 __all__ = ["apply", "callee", "guarded"]
 
@@ -173,7 +175,7 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         for value in args:
             sizes.check_spec(None, value) if isinstance(value, str) else None
     elif module == "typing":
-        check_type_texts([value for value in args if not isinstance(value, str)])
+        check_type_texts([*[value for value in args if not isinstance(value, str)], *kwargs.values()])
     elif module == "decimal":
         check_precision(kwargs.get("prec", args[0] if args and function.__name__ == "Context" else None))
     for name in ("indent", "width"):
@@ -260,7 +262,7 @@ def guarded(function: Any) -> Any:
     if isinstance(function, functools.partial):
         guarded(function.func)
         return function
-    if is_closed(kind):
+    if is_closed(kind) or (isinstance(function, Operation) and is_foreign(getattr(function, "__module__", None))):
         _refuse(function)
     return function
 
@@ -275,7 +277,8 @@ def _checked_function(function: types.FunctionType) -> Any:
         return function
     module = function.__globals__.get("__name__")
     if not is_standard(module) or module == SANDBOX:
-        return function  # the program's own: a tool, say
+        # The program's own, unless it has imported it: what a module holds is as far away as the module.
+        return _refuse(function) if is_foreign(module) and "." not in function.__code__.co_qualname else function
     name = function.__code__.co_name  # `wraps` has perhaps given it another name
     is_method = "." in function.__code__.co_qualname
     if not is_inside(module) or not is_method or not ("<locals>" in function.__code__.co_qualname or _is_public(name)):
@@ -353,8 +356,10 @@ def _checked_class(cls: type) -> Any:
         if not issubclass(cls, Exception):
             _refuse(cls)
         return cls
-    if cls.__module__ == SANDBOX or not is_standard(cls.__module__):
+    if cls.__module__ == SANDBOX:
         return cls
+    if not is_standard(cls.__module__):
+        return _refuse(cls) if is_foreign(cls.__module__) else cls
     if cls.__module__ == "builtins" or is_private(cls.__name__):
         _refuse(cls)  # the vetted ones have been let through
     return cls

@@ -91,7 +91,7 @@ def build_class(body: types.FunctionType, name: str, /, *bases: Any, **keywords:
     if "metaclass" in keywords:
         metaclass = keywords["metaclass"]
         if type(metaclass) is OfMetaclasses:
-            keywords["metaclass"] = metaclass.real
+            keywords["metaclass"] = metaclass._real
         elif metaclass is not type:  # which RestrictedPython's own policy writes there
             raise TypeError("a class here cannot have a metaclass of its own; `ABCMeta` and `EnumMeta` are possible.")
     for base in bases:
@@ -110,7 +110,7 @@ def build_class(body: types.FunctionType, name: str, /, *bases: Any, **keywords:
     return cls
 
 
-_CALLING = (functools.partial, functools.partialmethod, map, filter)
+_CALLING = (functools.partial, functools.partialmethod, map, filter, super)
 
 
 def _real_base(base: Any) -> Any:
@@ -129,6 +129,19 @@ def _check_match_args(cls: type) -> None:
     for slot in (slots,) if isinstance(slots, str) else tuple(slots):
         if slot != "__dict__" and slot != "__weakref__" and not is_attribute(slot):
             raise TypeError(f"`__slots__` cannot have `{slot}` here.")
+
+
+class Lazy:
+    """What an expression in a pattern gives, read as the guards see it, at the moment when the pattern is tried."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self._read = read
+
+    @property
+    def value(self) -> Any:
+        return self._read()
 
 
 # --- exceptions ---------------------------------------------------------------------------------------------------
@@ -264,6 +277,7 @@ RESTRICTED |= {
     "_getitem_": get_item,
     "_getiter_": streams.iterate,
     "_inplacevar_": sizes.inplace,
+    "_lazy_": Lazy,
     "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
     "_looped_": streams.looped,
     "_lshift_": sizes.lshift,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, override
 
 from effectful_agents.handlers.execution.names import READABLE, is_private, is_standard
+from effectful_agents.runtime import Operation
 
 __all__ = [
     "ALLOWED_MODULES",
@@ -195,7 +196,47 @@ def _is_closed(cls: type) -> bool:
     if cls in _CLOSED_TYPES or issubclass(cls, types.ModuleType):
         return True
     module = cls.__module__
+    if type(module) is str and module.startswith(_MACHINERY) and not issubclass(cls, Operation):
+        return module not in _GUARDS
     return is_standard(module) and module.partition(".")[0] not in _INSIDE | {"builtins"}
+
+
+_PACKAGES = ("effectful_agents", "effectful")
+_MACHINERY = ("effectful_agents.handlers", "effectful_agents.harness", "effectful_agents.runtime", "effectful.")
+_GUARDS = frozenset(
+    f"{__name__.rpartition('.')[0]}.{name}"
+    for name in [
+        "attributes",
+        "calls",
+        "environment",
+        "metaclasses",
+        "methods",
+        "numeric",
+        "sizes",
+        "standard",
+        "streams",
+    ]
+)
+"""Where what restricted code is given in the place of other things is defined."""
+
+_foreign: dict[str, bool] = {}
+
+
+def is_foreign(module: object) -> bool:
+    """Whether a module belongs to an installed package, this one among them, and not to the program itself.
+
+    What a program has imported lies about in its modules, and so among the names that code sees, without having been
+    given to it: a function that fetches a page, or that installs another executor.
+    """
+    if type(module) is not str or module in _GUARDS:
+        return False
+    top = module.partition(".")[0]
+    known = _foreign.get(top)
+    if known is None:
+        origin = getattr(sys.modules.get(top), "__file__", None) or ""
+        known = top in _PACKAGES or "site-packages" in origin or "dist-packages" in origin
+        _foreign[top] = known
+    return known
 
 
 def is_inside(module: object) -> bool:

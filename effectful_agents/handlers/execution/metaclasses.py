@@ -20,7 +20,7 @@ class OfMetaclasses(type):
     `__call__` of a class it is called by the interpreter. So the code gets a class that only looks like it.
     """
 
-    real: type
+    _real: type
 
     def __call__(cls, *args: Any, **keywords: Any) -> Any:
         if cls is not type_ or len(args) != 1 or keywords:
@@ -29,10 +29,10 @@ class OfMetaclasses(type):
         return type_ if issubclass(kind, type) else kind
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, cls.real)
+        return isinstance(instance, cls._real)
 
     def __subclasscheck__(cls, subclass: Any) -> bool:
-        return issubclass(subclass, cls.real)
+        return issubclass(subclass, cls._real)
 
     def __getitem__(cls, key: Any) -> Any:
         return types.GenericAlias(cls, key)
@@ -41,29 +41,29 @@ class OfMetaclasses(type):
         return typing.Union[cls, other]  # noqa: UP007 - they are values here
 
     def __repr__(cls) -> str:
-        return repr(cls.real)
+        return repr(cls._real)
 
 
 class type_(metaclass=OfMetaclasses):
     """`type`, of one argument."""
 
-    real = type
+    _real = type
 
 
 class ABCMeta_(metaclass=OfMetaclasses):
     """`abc.ABCMeta`."""
 
-    real = ABCMeta
+    _real = ABCMeta
 
 
 class EnumType_(metaclass=OfMetaclasses):
     """`enum.EnumType`."""
 
-    real = EnumType
+    _real = EnumType
 
 
 for _stand_in in (type_, ABCMeta_, EnumType_):
-    _stand_in.__name__ = _stand_in.__qualname__ = _stand_in.real.__name__
-    _stand_in.__module__ = _stand_in.real.__module__
-    REPLACED[id(_stand_in.real)] = (_stand_in.real, _stand_in)
+    _stand_in.__name__ = _stand_in.__qualname__ = _stand_in._real.__name__
+    _stand_in.__module__ = _stand_in._real.__module__
+    REPLACED[id(_stand_in._real)] = (_stand_in._real, _stand_in)
     VETTED.add(id(_stand_in))

@@ -35,6 +35,7 @@ GUARDS = frozenset(
         "_getiter_",
         "_inplacevar_",
         "_iter_unpack_sequence_",
+        "_lazy_",
         "_looped_",
         "_lshift_",
         "_mod_",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, cast, override
 
@@ -53,6 +54,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         self.annotations_are_text = False
         """Whether annotations are not evaluated, and kept as texts."""
         self._classes: list[str] = []
+        self._values: list[list[ast.stmt]] = []
 
     # --- names ----------------------------------------------------------------------------------------------------
 
@@ -74,7 +76,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
 
     @override
     def check_import_names(self, node: ast.ImportFrom | ast.Import) -> ast.AST:
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level:
             self.annotations_are_text |= any(name.name == "annotations" for name in node.names)
         for name in node.names:
             if "*" in name.name:
@@ -299,14 +301,32 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
 
     # --- patterns -------------------------------------------------------------------------------------------------
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:
-        return self.node_contents_visit(node)
+    def visit_Match(self, node: ast.Match) -> Any:
+        """A pattern has room for a dotted name only, so what it names is read by the guards through a variable."""
+        self._values.append([])
+        node = self.node_contents_visit(node)
+        values = self._values.pop()
+        names = [name for statement in values for name in ast.walk(statement) if isinstance(name, ast.Name)]
+        temporary: list[ast.expr] = [ast.Name(name.id, ast.Del()) for name in names if isinstance(name.ctx, ast.Store)]
+        return [*values, node, _at(node, ast.Delete(temporary))] if values else node
+
+    def _pattern_value(self, node: ast.expr) -> ast.expr:
+        self._check_pattern(node)
+        if not isinstance(node, ast.Attribute):
+            return node
+        name = self.gen_tmp_name() + "_"
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        where = copy.deepcopy(node)
+        read = _at(where, ast.Lambda(nothing, self.visit(node)))
+        assign = ast.Assign([ast.Name(name, ast.Store())], _call(where, "_lazy_", read))
+        self._values[-1].append(_at(where, assign))
+        return _at(where, ast.Attribute(ast.Name(name, ast.Load()), "value", ast.Load()))
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         return self.node_contents_visit(node)
 
     def visit_MatchValue(self, node: ast.MatchValue) -> ast.AST:
-        self._check_pattern(node.value)
+        node.value = self._pattern_value(node.value)
         return node
 
     def visit_MatchSingleton(self, node: ast.MatchSingleton) -> ast.AST:
@@ -319,14 +339,13 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         return self.node_contents_visit(node)
 
     def visit_MatchMapping(self, node: ast.MatchMapping) -> ast.AST:
-        for key in node.keys:
-            self._check_pattern(key)
+        node.keys = [self._pattern_value(key) for key in node.keys]
         self.check_name(node, node.rest)
         node.patterns = [self.visit(pattern) for pattern in node.patterns]
         return node
 
     def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:
-        self._check_pattern(node.cls)
+        node.cls = self._pattern_value(node.cls)
         for name in node.kwd_attrs:
             # The interpreter reads it, and no guard sees what comes of it.
             if not is_attribute(name) or name.startswith("_") or name in (*FORMATS, "mro", "register"):

@@ -92,7 +92,7 @@ def greet() -> str:
 
 def prompt_with(executor: Any) -> str:
     model = ScriptedModel("Hello.")
-    with handler(model), handler(harness(system_prompt="brief")), handler(executor):
+    with handler(model), handler(harness()), handler(executor):
         greet()
     return str(model.requests[0]["messages"][0]["content"])
 
