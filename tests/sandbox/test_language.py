@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import doctest
 import io
 import math
@@ -12,7 +13,7 @@ import types
 import pytest
 from RestrictedPython.transformer import RestrictingNodeTransformer
 
-from effectful_agents import handler
+from effectful_agents import Agent, Tool, handler
 from effectful_agents.errors import Signal, Suspended
 from effectful_agents.handlers.execution import RestrictedPythonExecutor, RestrictedPythonPolicy
 from effectful_agents.operations import code
@@ -151,6 +152,51 @@ def test_functions_of_the_program_can_be_called_and_those_of_closed_modules_cann
     for expression in ("f()", "list(map(f, []))", "[g for g in [f]][0]()"):
         with pytest.raises(TypeError, match="not available"):
             value_of(expression, {"f": os.getcwd})
+
+
+def test_what_a_module_of_the_program_has_imported_is_no_way_out():
+    """The names of a skill's module are seen by its code; what lies about there was not given to it."""
+    from effectful_agents import harness
+    from effectful_agents.handlers.execution import BuiltinExecutor
+
+    names = {
+        "handler": handler,
+        "harness": harness,
+        "BuiltinExecutor": BuiltinExecutor,
+        "executor": BuiltinExecutor(),
+        "compile_": code.compile,
+        "exec_": code.exec,
+        "code": code,
+        "skip": pytest.skip,
+    }
+    for expression in (
+        *("handler({})", "harness()", "BuiltinExecutor()", "executor.exec", "code.exec", "skip('x')"),
+        *("compile_('1', 'x')", "list(map(exec_, [], []))", "sorted([], key=exec_)", "getattr(executor, 'limits', 1)"),
+    ):
+        with pytest.raises((TypeError, AttributeError, ImportError), match="not available"):
+            value_of(expression, names)
+
+
+def test_tools_and_agents_of_the_program_can_be_used():
+    @Tool.define
+    def double(x: int) -> int:
+        """Twice."""
+        return 2 * x
+
+    @dataclasses.dataclass
+    class Shop(Agent):
+        prices: dict[str, int]
+        _seen: int = 0
+
+        @Tool.define
+        def price(self, name: str) -> int:
+            """The price of a thing."""
+            return self.prices[name]
+
+    shop = Shop({"tea": 3})
+    source = "x = double(shop.price('tea')) + sum(map(double, [1]))\nshop._seen += 1\nshop.prices['milk'] = 2"
+    env = run(source, {"double": double, "shop": shop})
+    assert (env["x"], shop._seen, shop.prices) == (8, 1, {"tea": 3, "milk": 2})
 
 
 def test_values_that_reach_the_machine_are_closed(tmp_path):

@@ -100,7 +100,7 @@ def prompt_with(executor: Any) -> str:
 def test_the_model_is_told_what_its_code_may_do():
     assert "BuiltinExecutor" in prompt_with(PLAIN)
     assert "nothing restricts it" in prompt_with(PLAIN)
-    text = prompt_with(RestrictedPythonExecutor())
-    assert text.index("Modules you may import") < text.index("RestrictedPythonExecutor")
-    assert "`collections.abc`" in text
-    assert "`os`" not in text
+    modules, rules = prompt_with(RestrictedPythonExecutor()).split("# Modules you may import")[1].split("##", 1)
+    assert "`collections.abc`" in modules
+    assert "`os`" not in modules
+    assert rules.startswith(" RestrictedPythonExecutor")
