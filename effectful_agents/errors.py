@@ -16,6 +16,7 @@
         ResultDecodingError        the answer does not fit the return type
       ToolCallExecutionError       the model, or the author of the tool: the tool itself raised
       TypeCheckerError             the operator: a type checker could not run
+      CodeStopped                  the model: code that it wrote reached one of its limits
       LimitExceeded                the operator: a limit was reached
       Denied                       the operator: a policy ended the run
       GovernanceRefused            the operator: a rule refused what was said, asked or drafted
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentsError",
     "Cancelled",
+    "CodeStopped",
     "ConfigurationError",
     "ContextLengthError",
     "DecodingError",
@@ -289,6 +291,20 @@ class ToolCallExecutionError[E: BaseException](AgentsError):
 
 class TypeCheckerError(AgentsError, RuntimeError):
     """A type checker could not run, or broke off; it says nothing about the code that it was given."""
+
+
+class CodeStopped(AgentsError):
+    """Code that a model wrote reached one of the limits that it was run under; whatever ran it goes on.
+
+    Attributes:
+        limit: Name of the limit, as it is set.
+        value: The value at which it was reached.
+    """
+
+    def __init__(self, limit: str, value: float, advice: str = "") -> None:
+        super().__init__(f"the limit `{limit}` of {value:,} was reached{'. ' if advice else ''}{advice}")
+        self.limit = limit
+        self.value = value
 
 
 class LimitExceeded(AgentsError):

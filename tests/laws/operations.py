@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -51,6 +52,10 @@ def ask(question: str) -> str:
 
 CALL: Any = DecodedToolCall(measure, inspect.signature(measure).bind("abc"), "c1", "measure")
 
+TREE = ast.parse("1")
+BYTECODE = compile("x = 1", "<code>", "exec")
+EXPRESSION = compile("1 + 1", "<code>", "eval")
+
 PERFORM: dict[Operation, Callable[[], Any]] = {
     call_agent: lambda: ask("?"),
     call_system: lambda: call_system(section("Harness"), section("Task", "Do it.")),
@@ -70,6 +75,10 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     skill_prompt: lambda: skill_prompt(ask),
     code.type_check: lambda: code.type_check("x = 1", 1, 1, lenient=True),
     code.run_doctests: lambda: code.run_doctests(measure, {}),
+    code.parse: lambda: code.parse("x = 1", "<code>"),
+    code.compile: lambda: code.compile(TREE, "<code>"),
+    code.exec: lambda: code.exec(BYTECODE, {}),
+    code.eval: lambda: code.eval(EXPRESSION, {}),
     emit: lambda: emit(StreamStart()),
     now: lambda: now(),
     sleep: lambda: sleep(0),

@@ -22,6 +22,7 @@ import effectful_agents.handlers
 import effectful_agents.testing
 from effectful_agents import ObjectInterpretation, implements
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
+from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.legibility import (
     DeferredTools,
     FrameworkDocumenter,
@@ -88,6 +89,8 @@ SAMPLES: Mapping[type, Make] = {
     CallControl: lambda around: CallControl(),
     Deadline: lambda around: Deadline(3600),
     PartialAnswers: lambda around: PartialAnswers(),
+    BuiltinExecutor: lambda around: BuiltinExecutor(),
+    RestrictedPythonExecutor: lambda around: RestrictedPythonExecutor(),
     PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
     TyTypeChecker: lambda around: TyTypeChecker(),
     MypyTypeChecker: lambda around: MypyTypeChecker(),
@@ -164,7 +167,8 @@ ORDERED: tuple[Ordered, ...] = (
         Ordered(AgentLoop, inner, _TERMINAL)
         for inner in (
             *(DeferredTools, LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder),
-            *(SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
+            *(SystemPromptDumper, BuiltinExecutor, RestrictedPythonExecutor),
+            *(PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
         )
     ),
     Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
@@ -197,7 +201,7 @@ ORDERED: tuple[Ordered, ...] = (
 )
 
 WITH_SECTIONS = (
-    *(FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
+    *(FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor, BuiltinExecutor, RestrictedPythonExecutor),
     *(PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
 )
 

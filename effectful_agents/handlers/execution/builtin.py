@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from effectful_agents.operations import code
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
-from effectful_agents.runtime import implements
+from effectful_agents.runtime import SignalScope, implements
 
 __all__ = ["BuiltinExecutor", "remember_source"]
 
@@ -46,11 +46,16 @@ class BuiltinExecutor(PromptInjectingInterpretation):
 
     @implements(code.exec)
     def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
-        builtins.exec(bytecode, env)
+        # As both globals and locals, so that what one piece binds the next one sees. A signal that a bare `except` in
+        # the code has eaten comes out at the next operation, or here.
+        with SignalScope():
+            builtins.exec(bytecode, env)
 
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
-        return builtins.eval(bytecode, dict(env))
+        # A copy: a `:=` in the expression, or the `__builtins__` that the interpreter puts in, changes nothing outside.
+        with SignalScope():
+            return builtins.eval(bytecode, dict(env))
 
 
 def remember_source(source: str, filename: str) -> None:

@@ -1,0 +1,273 @@
+"""Attributes and items, as restricted code reads and writes them."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from abc import ABCMeta
+from enum import EnumType
+from typing import Any
+
+from effectful_agents.handlers.execution.kinds import (
+    PLAIN,
+    SANDBOX,
+    SafeModule,
+    check_private,
+    check_value,
+    is_closed,
+    is_own,
+    safe_module,
+)
+from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
+from effectful_agents.handlers.execution.names import is_attribute, is_private, is_safe_type_text, is_standard
+from effectful_agents.handlers.execution.sizes import FORMATS
+
+__all__ = ["RESTRICTED", "delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
+
+RESTRICTED: dict[str, Any] = {}
+"""The builtins of restricted code. A function that has them is one of its own."""
+
+_MISSING: Any = object()
+_ordinary: set[str] = set()
+_private: set[str] = set()
+
+WHOLLY_OWN: weakref.WeakSet[type] = weakref.WeakSet()
+"""Classes of restricted code that inherit from nothing else: what is private in them is theirs."""
+
+_CALLABLES = (
+    *(types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType),
+    *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
+)
+_FUNCTION_NAMES = frozenset(["__name__", "__qualname__", "__doc__", "__call__"])
+_GENERATOR_NAMES = frozenset(["send", "throw", "close", "__next__", "__iter__", "__name__", "__qualname__", "__doc__"])
+
+
+def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
+    """`obj.name`, and `getattr`.
+
+    Raises:
+        AttributeError: There is none, or it is not available to restricted code; a default does not count for that.
+    """
+    # The names that were read before, and that need no second look: this is written for the many.
+    if type(name) is not str or name not in _ordinary:
+        return _get_unusual(obj, name, default)
+    kind = type(obj)
+    if kind in PLAIN:
+        return getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+    if kind.__module__ != SANDBOX:
+        obj = _checked_object(obj, kind, name)
+    value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+    return value if type(value) in PLAIN else check_value(value)
+
+
+def _get_unusual(obj: Any, name: str, default: Any) -> Any:
+    if type(name) is str and name in _private and type(obj) in WHOLLY_OWN:
+        value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+        return check_value(value)
+    check_readable(obj, name)
+    if is_private(name) and len(_private) < 10_000:
+        _private.add(name)
+    if name in FORMATS or name[0] == "_":
+        return _get_special(obj, name, default)
+    if len(_ordinary) < 10_000:
+        _ordinary.add(name)
+    return get_attribute(obj, name, default) if name in _ordinary else _get_special(obj, name, default)
+
+
+def _get_special(obj: Any, name: str, default: Any) -> Any:
+    kind = type(obj)
+    if kind.__module__ != SANDBOX and kind not in PLAIN:
+        obj = _checked_object(obj, kind, name)
+    if name in ("__setattr__", "__delattr__"):
+        return _attribute_writer(obj, name)
+    if name == "__members__" and isinstance(obj, EnumType):
+        return dict(obj.__members__)
+    value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+    return _guarded_format(value, name) if name in FORMATS else check_value(value)
+
+
+def _guarded_format(value: Any, name: str) -> Any:
+    """`str.format` in a version that looks at the template, if it is that; a class may have a `format` of its own."""
+    if isinstance(value, types.MethodDescriptorType) and value.__objclass__ is str:
+        return FORMATS[name]
+    if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, str):
+        return _BoundFormat(FORMATS[name], value.__self__)
+    return check_value(value)
+
+
+class _BoundFormat:
+    """The method `format` of a text. Like a method in C, and unlike a function, it takes no `self` in a class."""
+
+    __slots__ = ("_function", "_template")
+
+    def __init__(self, function: Any, template: str) -> None:
+        self._function = function
+        self._template = template
+
+    def __call__(self, *args: Any, **kwargs: Any) -> str:
+        return self._function(self._template, *args, **kwargs)
+
+
+def check_readable(obj: Any, name: str) -> None:
+    """Raise if restricted code cannot read an attribute of this name of this object."""
+    if type(name) is not str:  # a class of one's own could be equal to anything
+        raise TypeError(f"the name of an attribute is a `str`, not `{type(name).__name__}`.")
+    if not is_attribute(name):
+        raise AttributeError(f"`{name}` is not available here.")
+    if name[0] == "_":
+        check_private(obj, name)
+
+
+def _checked_object(obj: Any, kind: type, name: str) -> Any:
+    if kind is SafeModule:
+        return obj
+    if issubclass(kind, types.ModuleType):
+        return safe_module(obj.__name__)
+    if issubclass(kind, type):
+        _check_class(obj, name)
+    elif kind in _CALLABLES:
+        if name not in _FUNCTION_NAMES and name not in getattr(obj, "__dict__", ()):
+            raise AttributeError(f"`{name}` of a function is not available here.")
+    elif kind is types.GeneratorType:
+        if name not in _GENERATOR_NAMES:
+            raise AttributeError(f"`{name}` of a generator is not available here.")
+    elif is_closed(kind):
+        raise AttributeError(f"`{name}` of a `{kind.__name__}` is not available here.")
+    return obj
+
+
+def _check_class(cls: type, name: str) -> None:
+    if is_closed(cls):
+        raise AttributeError(f"the class `{cls.__name__}` is not available here.")
+    if (type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls)) and name not in (
+        "__name__",
+        "__qualname__",
+        "__doc__",
+    ):
+        raise AttributeError(f"`{name}` of a metaclass is not available here.")
+    if name == "mro" or (name == "register" and isinstance(cls, ABCMeta) and not is_own(cls)):
+        raise AttributeError(f"`{cls.__name__}.{name}` is not available here.")
+
+
+def _attribute_writer(obj: Any, name: str) -> Any:
+    # `object.__setattr__(self, "x", 1)` or `super().__setattr__("x", 1)`.
+    write = getattr(obj, name)
+
+    def writer(*args: Any) -> None:
+        target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[missing-attribute]
+        check_writable(target, rest[0])
+        writable(target, rest[0])
+        write(*args)
+
+    return writer
+
+
+def has_attribute(obj: Any, name: str) -> bool:
+    """`hasattr`: what is not available is not there."""
+    try:
+        get_attribute(obj, name)
+    except (AttributeError, ImportError, TypeError):
+        return False
+    return True
+
+
+def check_writable(obj: Any, name: str) -> None:
+    """Raise if restricted code cannot write an attribute of this name."""
+    if type(name) is not str:
+        raise TypeError(f"the name of an attribute is a `str`, not `{type(name).__name__}`.")
+    if not is_attribute(name):
+        raise AttributeError(f"`{name}` cannot be written here.")
+    if name[0] == "_":
+        check_private(obj, name)
+
+
+def set_attribute(obj: Any, name: str, value: Any) -> None:
+    """`setattr`."""
+    check_writable(obj, name)
+    setattr(writable(obj, name), name, value)
+
+
+def delete_attribute(obj: Any, name: str) -> None:
+    """`delattr`."""
+    check_writable(obj, name)
+    delattr(writable(obj, name), name)
+
+
+def writable(obj: Any, name: str | None = None) -> Any:
+    """An object whose attributes and items are about to be written, if they may be.
+
+    What the code and the program share is not the code's to change: modules, and classes and functions of others.
+    """
+    kind = type(obj)
+    if kind in PLAIN or kind.__module__ == SANDBOX:
+        return obj
+    if (kind is types.FunctionType and obj.__builtins__ is RESTRICTED) or (isinstance(obj, type) and is_own(obj)):
+        return obj
+    if (
+        isinstance(obj, types.ModuleType)
+        or (isinstance(obj, type) and not is_own(obj))
+        or kind in _CALLABLES
+        or is_closed(kind)
+        or (is_standard(kind.__module__) and not _is_writable_kind(kind, name))
+    ):
+        raise TypeError(f"`{getattr(obj, '__name__', kind.__name__)}` cannot be changed here.")
+    if name is not None and name[0] == "_":
+        check_private(obj, name)
+    if kind.__name__ == "Context" and name in ("prec", "Emax", "Emin"):
+        return _DecimalContext(obj)
+    return obj
+
+
+_WRITABLE_KINDS = frozenset({"Context", "TextWrapper", "DictReader", "DictWriter"})
+
+
+def _is_writable_kind(kind: type, name: str | None) -> bool:
+    """Whether objects of a class of the library may be written to.
+
+    Few have attributes that are meant to be. Of the others the library itself believes what it finds: the name of a
+    `dataclasses.Field` goes into source code.
+    """
+    if issubclass(kind, BaseException):
+        return True
+    if name is None:  # an item
+        return hasattr(kind, "__setitem__") or hasattr(kind, "__delitem__")
+    return kind.__name__ in _WRITABLE_KINDS
+
+
+class _DecimalContext:
+    """Takes a new precision of the arithmetic of `decimal`, unless it would let single operations run for ever."""
+
+    def __init__(self, context: Any) -> None:
+        object.__setattr__(self, "context", context)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "prec":
+            check_precision(value)
+        setattr(object.__getattribute__(self, "context"), name, value)
+
+
+def check_precision(value: Any) -> None:
+    """Raise if a precision is too large."""
+    if isinstance(value, int) and value > 100_000:
+        raise ValueError(f"a precision of {value} digits is too large here; 100,000 are allowed.")
+
+
+def get_item(obj: Any, key: Any) -> Any:
+    """`obj[key]`."""
+    kind = type(obj)
+    value = obj[key]
+    if kind is str or kind is bytes:
+        return value
+    if isinstance(obj, type) or kind.__module__ == "typing":
+        check_type_texts(key)
+    return check_value(value)
+
+
+def check_type_texts(value: Any) -> None:
+    """Raise if one of the texts that stand for types does more than name them."""
+    if isinstance(value, str):
+        if not is_safe_type_text(value):
+            raise TypeError("a text that stands for a type can only name types here.")
+    elif isinstance(value, tuple | list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            check_type_texts(one)

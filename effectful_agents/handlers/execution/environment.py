@@ -1,0 +1,310 @@
+"""What restricted code finds: its builtins, and the guards that the policy writes into it."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import sys
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence
+
+from effectful_agents.handlers.execution import calls, limits, numeric, sizes, streams
+from effectful_agents.handlers.execution.attributes import (
+    RESTRICTED,
+    WHOLLY_OWN,
+    delete_attribute,
+    get_attribute,
+    get_item,
+    has_attribute,
+    set_attribute,
+    writable,
+)
+from effectful_agents.handlers.execution.kinds import REPLACED, SANDBOX, VETTED, is_own
+from effectful_agents.handlers.execution.metaclasses import OfMetaclasses, type_
+from effectful_agents.handlers.execution.modules import guarded_import
+from effectful_agents.handlers.execution.names import is_attribute
+from effectful_agents.handlers.execution.standard import NAMES_OF
+
+__all__ = ["BUILTINS"]
+
+_DIRECT = [
+    "abs",
+    "ascii",
+    "bin",
+    "bool",
+    "callable",
+    "chr",
+    "complex",
+    "divmod",
+    "float",
+    "hash",
+    "hex",
+    "id",
+    "isinstance",
+    "issubclass",
+    "len",
+    "next",
+    "object",
+    "oct",
+    "ord",
+    "property",
+    "range",
+    "repr",
+    "slice",
+    "staticmethod",
+    "classmethod",
+    "str",
+    "super",
+]
+_OTHERS = [
+    "all",
+    "any",
+    "bytearray",
+    "bytes",
+    "dict",
+    "enumerate",
+    "filter",
+    "frozenset",
+    "int",
+    "list",
+    "map",
+    "max",
+    "memoryview",
+    "min",
+    "reversed",
+    "set",
+    "sorted",
+    "tuple",
+    "zip",
+]
+
+# --- classes ------------------------------------------------------------------------------------------------------
+
+
+def build_class(body: types.FunctionType, name: str, /, *bases: Any, **keywords: Any) -> Any:
+    """Make a class of the code: `__build_class__`."""
+    if "metaclass" in keywords:
+        metaclass = keywords["metaclass"]
+        if type(metaclass) is OfMetaclasses:
+            keywords["metaclass"] = metaclass._real
+        elif metaclass is not type:  # which RestrictedPython's own policy writes there
+            raise TypeError("a class here cannot have a metaclass of its own; `ABCMeta` and `EnumMeta` are possible.")
+    for base in bases:
+        if isinstance(base, type):
+            if type(base) is OfMetaclasses or type.__subclasscheck__(type, base):
+                raise TypeError("a metaclass cannot be made here.")
+            if issubclass(base, _CALLING):
+                raise TypeError(f"a class here cannot derive from `{base.__name__}`, which calls what it is given.")
+            calls.guarded(base)
+    cls = builtins.__build_class__(body, name, *[_real_base(base) for base in bases], **keywords)
+    if isinstance(cls, type):
+        _check_match_args(cls)
+        NAMES_OF[cls] = body.__globals__
+        if type(cls) is type and all(base is object or is_own(base) for base in cls.__mro__):
+            WHOLLY_OWN.add(cls)
+    return cls
+
+
+_CALLING = (functools.partial, functools.partialmethod, map, filter, super)
+
+
+def _real_base(base: Any) -> Any:
+    return REPLACED[id(base)][1] if id(base) in REPLACED else base
+
+
+def _check_match_args(cls: type) -> None:
+    # A class pattern reads the attributes that these name off whatever passes for an instance, past every guard.
+    names = cls.__dict__.get("__match_args__", ())
+    if type(names) is not tuple or not all(
+        type(name) is str and is_attribute(name) and not name.startswith("__") and name not in sizes.FORMATS
+        for name in names
+    ):
+        raise TypeError("`__match_args__` is a tuple of names that can be read here.")
+    slots = cls.__dict__.get("__slots__", ())
+    for slot in (slots,) if isinstance(slots, str) else tuple(slots):
+        if slot != "__dict__" and slot != "__weakref__" and not is_attribute(slot):
+            raise TypeError(f"`__slots__` cannot have `{slot}` here.")
+
+
+class Lazy:
+    """What an expression in a pattern gives, read as the guards see it, at the moment when the pattern is tried."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self._read = read
+
+    @property
+    def value(self) -> Any:
+        return self._read()
+
+
+# --- exceptions ---------------------------------------------------------------------------------------------------
+
+
+def catchable(kinds: Any = Exception) -> Any:
+    """What an `except` clause catches: of what it names, whatever is an `Exception`, and nothing of a stop."""
+    if limits.is_stopped(sys.exception()):
+        return ()
+    if isinstance(kinds, tuple):
+        return tuple([one for kind in kinds for one in _as_tuple(catchable(kind))])
+    if isinstance(kinds, type) and issubclass(kinds, BaseException):
+        return kinds if issubclass(kinds, Exception) else ()
+    return kinds  # no class: the interpreter says so
+
+
+def _as_tuple(kinds: Any) -> tuple[Any, ...]:
+    return kinds if isinstance(kinds, tuple) else (kinds,)
+
+
+def raisable(error: Any) -> Any:
+    """What a `raise` statement raises, if it may."""
+    kind = error if isinstance(error, type) else type(error)
+    if issubclass(kind, BaseException) and not issubclass(kind, Exception):
+        raise TypeError(f"`{kind.__name__}` cannot be raised here; raise an `Exception`.")
+    return error
+
+
+class Within:
+    """A context manager that cannot make an exception that is no `Exception`, or a stop, disappear."""
+
+    __slots__ = ("_leave", "_manager")
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
+
+    def __enter__(self) -> Any:
+        kind = type(self._manager)
+        if not hasattr(kind, "__enter__") or not hasattr(kind, "__exit__"):
+            raise TypeError(f"'{kind.__name__}' object does not support the context manager protocol")
+        self._leave = kind.__exit__
+        return kind.__enter__(self._manager)
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
+        left = self._leave(self._manager, kind, error, traceback)
+        if isinstance(error, BaseException) and (not isinstance(error, Exception) or limits.is_stopped(error)):
+            return False
+        return bool(left)
+
+
+def within(manager: Any) -> Within:
+    """What a `with` statement enters."""
+    get_attribute(manager, "__enter__") if hasattr(type(manager), "__enter__") else None
+    return Within(manager)
+
+
+# --- output -------------------------------------------------------------------------------------------------------
+
+
+def print_(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False) -> None:
+    """`print`: to the standard output of the moment, or to an object of the code's own."""
+    limits.tick()
+    if file is None:
+        text = (" " if sep is None else sep).join([str(value) for value in values])
+        limits.counted(len(text) + 1)
+        builtins.print(text, end=end, file=sys.stdout, flush=flush)
+    else:
+        get_attribute(file, "write")
+        builtins.print(*values, sep=sep, end=end, file=file, flush=flush)
+
+
+class PrintCollector:
+    """The collector of RestrictedPython's own policy: it collects nothing, and prints."""
+
+    def __init__(self, getattr: Any = None) -> None:
+        self._call_print = print_
+
+    def __call__(self) -> str:
+        return ""
+
+
+# --- all of it ----------------------------------------------------------------------------------------------------
+
+
+def format_field(value: Any, spec: Any = "") -> str:
+    """What stands between braces in an f-string."""
+    return sizes.format_value(value, spec)
+
+
+def _builtins() -> dict[str, Any]:
+    found: dict[str, Any] = {name: getattr(builtins, name) for name in (*_DIRECT, *_OTHERS)}
+    for name in _DIRECT:
+        calls.DIRECT.add(id(found[name]))
+    for name, value in vars(builtins).items():
+        if isinstance(value, type) and issubclass(value, Exception):
+            found[name] = value
+            calls.DIRECT.add(id(value))
+    own: dict[str, Callable[..., Any]] = {
+        "type": type_,
+        "print": print_,
+        "getattr": get_attribute,
+        "setattr": set_attribute,
+        "delattr": delete_attribute,
+        "hasattr": has_attribute,
+        "sum": numeric.total,
+        "round": numeric.round_number,
+        "pow": numeric.power,
+        "format": numeric.format_,
+        "iter": streams.guarded_iter,
+    }
+    for value in (*found.values(), *own.values()):
+        VETTED.add(id(value))
+    for name in own:
+        calls.DIRECT.add(id(type_))
+        REPLACED.setdefault(id(getattr(builtins, name)), (getattr(builtins, name), own[name]))
+    return {**found, **own}
+
+
+RESTRICTED |= {
+    **_builtins(),
+    "Ellipsis": ...,
+    "NotImplemented": NotImplemented,
+    "__debug__": True,
+    "__build_class__": build_class,
+    "__import__": guarded_import,
+    "__name__": "builtins",
+    "_add_": sizes.add,
+    "_apply_": calls.apply,
+    "_callee_": calls.callee,
+    "_catchable_": catchable,
+    "_format_": format_field,
+    "_getattr_": get_attribute,
+    "_getitem_": get_item,
+    "_getiter_": streams.iterate,
+    "_inplacevar_": sizes.inplace,
+    "_lazy_": Lazy,
+    "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
+    "_looped_": streams.looped,
+    "_lshift_": sizes.lshift,
+    "_mod_": sizes.mod,
+    "_mul_": sizes.mul,
+    "_pow_": sizes.power,
+    "_print_": PrintCollector,
+    "_raisable_": raisable,
+    "_tick_": limits.tick,
+    "_unpack_sequence_": guarded_unpack_sequence,
+    "_with_": within,
+    "_write_": writable,
+    "__metaclass__": type,
+}
+for _known in (typing.NamedTuple, typing.TypedDict):
+    VETTED.add(id(_known))
+
+BUILTINS = RESTRICTED
+"""The builtins of restricted code."""
+
+# What `dataclasses` writes is run among the names of this module: there, too, only these builtins count.
+# And there it looks for what `ClassVar` means, where annotations are texts.
+sys.modules[SANDBOX].__dict__.update(
+    __builtins__=RESTRICTED,
+    typing=typing,
+    dataclasses=dataclasses,
+    ClassVar=typing.ClassVar,
+    KW_ONLY=dataclasses.KW_ONLY,
+)
+sys.modules[SANDBOX].__dict__["InitVar"] = dataclasses.InitVar

@@ -1,0 +1,313 @@
+"""What a value is, as far as restricted code may have to do with it: decided by its kind, not by a list of names.
+
+Whatever way a value was reached (an attribute, an item, the result of a call, a pattern, a name that the program gave),
+it is looked at when it is used: when an attribute of it is read, when it is called, and when it is given to a function
+that is not the code's own, which could call it.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, override
+
+from effectful_agents.handlers.execution.names import READABLE, is_private, is_standard
+from effectful_agents.runtime import Operation
+
+__all__ = [
+    "ALLOWED_MODULES",
+    "DOCUMENTED",
+    "MODULES",
+    "PLAIN",
+    "REPLACED",
+    "SANDBOX",
+    "VETTED",
+    "SafeModule",
+    "check_value",
+    "is_closed",
+    "is_own",
+    "owner_of",
+    "replace",
+]
+
+ALLOWED_MODULES = frozenset(
+    [
+        "__future__",
+        "abc",
+        "array",
+        "base64",
+        "binascii",
+        "bisect",
+        "calendar",
+        "cmath",
+        "collections",
+        "collections.abc",
+        "contextlib",
+        "copy",
+        "csv",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "difflib",
+        "enum",
+        "fractions",
+        "functools",
+        "graphlib",
+        "hashlib",
+        "heapq",
+        "itertools",
+        "json",
+        "math",
+        "numbers",
+        "operator",
+        "queue",
+        "random",
+        "re",
+        "statistics",
+        "string",
+        "struct",
+        "textwrap",
+        "typing",
+        "unicodedata",
+        "uuid",
+    ]
+)
+"""The modules that code may import. Each is given as a `SafeModule`, which has the names that were looked at."""
+
+_INSIDE = frozenset(
+    [
+        "_abc",
+        "_blake2",
+        "_bisect",
+        "_collections",
+        "_collections_abc",
+        "_contextvars",
+        "_csv",
+        "_datetime",
+        "_decimal",
+        "_functools",
+        "_hashlib",
+        "_heapq",
+        "_hmac",
+        "_json",
+        "_md5",
+        "_operator",
+        "_py_abc",
+        "_pydatetime",
+        "_pydecimal",
+        "_queue",
+        "_random",
+        "_sha1",
+        "_sha2",
+        "_sha3",
+        "_sre",
+        "_statistics",
+        "_struct",
+        "_typing",
+        "zoneinfo",
+    ]
+) | {name.partition(".")[0] for name in ALLOWED_MODULES}
+"""Where the classes and functions of the allowed modules are defined."""
+
+SANDBOX = "effectful_agents_sandbox"
+"""The module that classes of restricted code are in. It is in `sys.modules`, where `dataclasses` looks."""
+
+_home = sys.modules.setdefault(SANDBOX, types.ModuleType(SANDBOX, "The module of classes that restricted code makes."))
+
+VETTED: set[int] = set()
+"""Functions and classes that the safe modules and the safe builtins have, by their ids; they live for ever."""
+
+REPLACED: dict[int, tuple[Any, Any]] = {}
+"""Functions in whose place another is given, wherever they are met: the id, the function, and the other."""
+
+_closed: dict[type, bool] = {}
+
+PLAIN = frozenset(
+    {int, float, complex, bool, str, bytes, bytearray, list, tuple, dict, set, frozenset, type(None), range, slice}
+)
+"""Classes whose instances hold nothing back, and have only public attributes."""
+
+DOCUMENTED = frozenset(
+    ["_asdict", "_replace", "_fields", "_make", "_field_defaults", "_value_", "_name_", "_missing_", "_ignore_"]
+)
+"""Names of the standard library that begin with an underscore, and are for everybody."""
+
+_CLOSED_TYPES = frozenset(
+    {
+        *(types.FrameType, types.TracebackType, types.CodeType, types.CellType, types.FunctionType, types.MethodType),
+        *(types.CoroutineType, types.AsyncGeneratorType, types.ModuleType, types.SimpleNamespace),
+        *(types.MappingProxyType, types.CapsuleType if hasattr(types, "CapsuleType") else types.CellType),
+    }
+)
+_OPEN_TYPES = frozenset({types.GenericAlias, types.UnionType})
+
+
+class SafeModule(types.ModuleType):
+    """A module as restricted code sees it: the names of it that were looked at, and no way to write there."""
+
+    def __getattr__(self, name: str) -> Any:
+        known = ", ".join(sorted(one for one in vars(self) if not one.startswith("_")))
+        raise AttributeError(f"`{self.__name__}.{name}` is not available here. `{self.__name__}` has: {known}.")
+
+    @override
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"the module `{self.__name__}` cannot be changed.")
+
+    @override
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"the module `{self.__name__}` cannot be changed.")
+
+    @override
+    def __dir__(self) -> list[str]:
+        return sorted(name for name in vars(self) if not name.startswith("_"))
+
+    @override
+    def __repr__(self) -> str:
+        return f"<module {self.__name__!r}, restricted>"
+
+
+MODULES: dict[str, SafeModule] = {}
+"""The safe modules that have been made, by name."""
+
+
+def is_own(cls: type) -> bool:
+    """Whether a class was made by restricted code."""
+    return cls.__module__ == SANDBOX
+
+
+def is_closed(cls: type) -> bool:
+    """Whether instances of a class, and the class itself, are of no use to restricted code.
+
+    Those are frames, code and what else the interpreter runs on, and everything of the standard library that lives
+    outside of the allowed modules: a file, a lock, a path, a subprocess.
+    """
+    known = _closed.get(cls)
+    if known is None:
+        known = _is_closed(cls)
+        if not is_own(cls):
+            _closed[cls] = known
+    return known
+
+
+def _is_closed(cls: type) -> bool:
+    if cls in _OPEN_TYPES or is_own(cls):
+        return False
+    if cls in _CLOSED_TYPES or issubclass(cls, types.ModuleType):
+        return True
+    module = cls.__module__
+    if type(module) is str and module.startswith(_MACHINERY) and not issubclass(cls, Operation):
+        return module not in _GUARDS
+    return is_standard(module) and module.partition(".")[0] not in _INSIDE | {"builtins"}
+
+
+_PACKAGES = ("effectful_agents", "effectful")
+_MACHINERY = ("effectful_agents.handlers", "effectful_agents.harness", "effectful_agents.runtime", "effectful.")
+_GUARDS = frozenset(
+    f"{__name__.rpartition('.')[0]}.{name}"
+    for name in [
+        "attributes",
+        "calls",
+        "environment",
+        "metaclasses",
+        "methods",
+        "numeric",
+        "sizes",
+        "standard",
+        "streams",
+    ]
+)
+"""Where what restricted code is given in the place of other things is defined."""
+
+_foreign: dict[str, bool] = {}
+
+
+def is_foreign(module: object) -> bool:
+    """Whether a module belongs to an installed package, this one among them, and not to the program itself.
+
+    What a program has imported lies about in its modules, and so among the names that code sees, without having been
+    given to it: a function that fetches a page, or that installs another executor.
+    """
+    if type(module) is not str or module in _GUARDS:
+        return False
+    top = module.partition(".")[0]
+    known = _foreign.get(top)
+    if known is None:
+        origin = getattr(sys.modules.get(top), "__file__", None) or ""
+        known = top in _PACKAGES or "site-packages" in origin or "dist-packages" in origin
+        _foreign[top] = known
+    return known
+
+
+def is_inside(module: object) -> bool:
+    """Whether a module is of the standard library, and its classes and public methods are the code's to use."""
+    return type(module) is str and module.partition(".")[0] in _INSIDE
+
+
+_HARMLESS_KINDS = frozenset({types.FunctionType, types.MethodType, types.GeneratorType})
+
+
+def check_value(value: Any) -> Any:
+    """Pass a value on to restricted code: a safe module for a module, another function for one that is replaced.
+
+    Raises:
+        ImportError: It is a module that is not allowed.
+        TypeError: It is of a kind that restricted code cannot have.
+    """
+    kind = type(value)
+    if kind in PLAIN or kind in _HARMLESS_KINDS or kind is SafeModule:
+        return value
+    if isinstance(value, types.ModuleType):
+        return safe_module(value.__name__)
+    if id(value) in REPLACED:
+        return REPLACED[id(value)][1]
+    if is_closed(kind):
+        raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
+    return value
+
+
+def safe_module(name: str) -> SafeModule:
+    """The safe module of this name."""
+    made = MODULES.get(name)
+    if made is None:
+        raise ImportError(
+            f"the module `{name}` is not available here; allowed are {', '.join(sorted(ALLOWED_MODULES))}."
+        )
+    return made
+
+
+def replace(function: Any) -> Callable[[Any], Any]:
+    """Give another function in the place of this one, wherever restricted code meets it."""
+
+    def register(other: Any) -> Any:
+        REPLACED[id(function)] = (function, other)
+        VETTED.add(id(other))
+        return other
+
+    return register
+
+
+def owner_of(obj: Any, name: str) -> type:
+    """The class that an attribute comes from: where it is defined, or the object's own."""
+    start = obj if isinstance(obj, type) else type(obj)
+    if start is super:
+        start = super.__self_class__.__get__(obj)  # ty: ignore[missing-attribute]
+    for cls in _ancestors(start) + (_ancestors(type(start)) if start is obj else ()):
+        if name in type.__dict__["__dict__"].__get__(cls):
+            return cls
+    return start
+
+
+def _ancestors(cls: type) -> tuple[type, ...]:
+    return type.__dict__["__mro__"].__get__(cls)
+
+
+def check_private(obj: Any, name: str) -> None:
+    """Raise if a name with an underscore belongs to the standard library: what is there is not for everybody."""
+    if is_private(name) and name not in DOCUMENTED and is_standard(owner_of(obj, name).__module__):
+        raise AttributeError(f"`{name}` is private to `{owner_of(obj, name).__name__}`, and not available here.")
+
+
+def is_readable_special(name: str) -> bool:
+    """Whether a function of this name may be called, as far as its name says."""
+    return not (name.startswith("__") and name.endswith("__")) or name in READABLE

@@ -1,0 +1,107 @@
+"""Methods of the built-in classes that build values, held to the size that a value may have."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from effectful_agents.handlers.execution.sizes import (
+    WORTH_COUNTING,
+    check_count,
+    check_power,
+    check_product,
+    check_shift,
+    check_size,
+    check_spec,
+    check_sum,
+    check_template,
+    length,
+)
+from effectful_agents.handlers.execution.streams import taken
+
+__all__ = ["CHECKS", "checked_call", "checked_descriptor"]
+
+# Each raises if what a method is about to build would be too large, and may give other arguments to call it with. The
+# method itself is called by who asks: `super().__add__(1)` in a class must not come back to that class.
+
+
+def _check_padded(value: Any, width: Any, *fill: Any) -> None:
+    check_count(width)
+
+
+def _check_tabs(value: Any, tabsize: Any = 8) -> None:
+    tabs = str.count(value, "\t") if isinstance(value, str) else bytes(value).count(b"\t")
+    check_size(length(value) + tabs * abs(operator.index(tabsize)))
+
+
+def _check_replaced(value: Any, *args: Any, **kwargs: Any) -> None:
+    if len(args) >= 2 and isinstance(args[1], str | bytes | bytearray):
+        more = max(0, length(args[1]) - length(args[0]))
+        if more * (length(value) + 1) > WORTH_COUNTING:
+            found = str.count(value, args[0]) if isinstance(value, str) else bytes(value).count(args[0])
+            check_size(length(value) + more * found)
+
+
+def _check_joined(value: Any, parts: Any) -> tuple[Any, ...]:
+    many = parts if type(parts) in (list, tuple) else list(taken(parts, kept=True))
+    check_size(length(value) * len(many) + sum(map(length, many)))
+    return (many,)
+
+
+def _check_translated(value: Any, table: Any, *more: Any) -> None:
+    if isinstance(table, dict):
+        check_size(length(value) * max([1, *(length(one) for one in table.values())]))
+
+
+def _check_bytes(value: int, length: Any = 1, *args: Any, **kwargs: Any) -> None:
+    check_count(length)
+
+
+def _check_extended(value: Any, more: Any) -> tuple[Any, ...]:
+    more = taken(more, kept=True)
+    check_sum(value, more)
+    return (more,)
+
+
+def _reflected(check: Callable[[Any, Any], None]) -> Callable[..., None]:
+    def reflected(value: Any, other: Any, *rest: Any) -> None:
+        check(other, value)
+
+    return reflected
+
+
+CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
+    **dict.fromkeys(("center", "ljust", "rjust", "zfill"), _check_padded),
+    "expandtabs": _check_tabs,
+    "replace": _check_replaced,
+    "join": _check_joined,
+    "translate": _check_translated,
+    "to_bytes": _check_bytes,
+    "extend": _check_extended,
+    "__add__": check_sum,
+    "__iadd__": check_sum,
+    "__mul__": check_product,
+    "__rmul__": check_product,
+    "__imul__": check_product,
+    "__pow__": check_power,
+    "__rpow__": _reflected(check_power),
+    "__lshift__": check_shift,
+    "__rlshift__": _reflected(check_shift),
+    "__mod__": check_template,
+    "__rmod__": _reflected(check_template),
+    "__format__": check_spec,
+}
+"""What is checked before a method of this name of a built-in class is called."""
+
+
+def checked_call(method: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call a method that is bound to a value of a built-in class."""
+    changed = CHECKS[method.__name__](method.__self__, *args, **kwargs)
+    return method(*(args if changed is None else changed), **kwargs)
+
+
+def checked_descriptor(descriptor: Any, /, target: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a built-in class that is bound to nothing."""
+    changed = CHECKS[descriptor.__name__](target, *args, **kwargs)
+    return descriptor(target, *(args if changed is None else changed), **kwargs)

@@ -1,0 +1,133 @@
+"""Functions of numbers and sequences, in versions that are held to the size that a value may have."""
+
+from __future__ import annotations
+
+import math
+import operator
+import random
+from collections.abc import Callable
+from typing import Any
+
+from effectful_agents.handlers.execution import sizes
+from effectful_agents.handlers.execution.kinds import replace
+from effectful_agents.handlers.execution.sizes import check_count, check_number, check_size
+from effectful_agents.handlers.execution.streams import guarded_iter, stream, taken
+
+__all__ = ["RANDOM"]
+
+
+@replace(math.factorial)
+def factorial(n: Any) -> int:
+    """`math.factorial`."""
+    if isinstance(n, int) and n > 1000:
+        check_size(n * math.log2(n), "The number")
+    return math.factorial(n)
+
+
+@replace(math.comb)
+def comb(n: Any, k: Any) -> int:
+    """`math.comb`."""
+    if isinstance(n, int) and isinstance(k, int) and n > k > 0:
+        check_size(min(k, n - k) * n.bit_length(), "The number")
+    return math.comb(n, k)
+
+
+@replace(math.perm)
+def perm(n: Any, k: Any = None) -> int:
+    """`math.perm`."""
+    if isinstance(n, int) and n > 1:
+        check_size((n if k is None else min(k, n)) * n.bit_length(), "The number")
+    return math.perm(n, k)
+
+
+@replace(math.prod)
+def prod(values: Any, /, *, start: Any = 1) -> Any:
+    """`math.prod`."""
+    for value in stream(values):
+        start = sizes.mul(start, value)
+    return start
+
+
+@replace(sum)
+def total(values: Any, /, start: Any = 0) -> Any:
+    """`sum`."""
+    if isinstance(start, int | float | complex | str | bytes | bytearray):  # of the last three it says what to do
+        return sum(taken(values, kept=False), start)
+    for value in stream(values):
+        start = sizes.add(start, value)
+    return start
+
+
+@replace(round)
+def round_number(number: Any, ndigits: Any = None) -> Any:
+    """`round`."""
+    check_number(number)
+    check_count(ndigits)
+    return round(number) if ndigits is None else round(number, ndigits)
+
+
+@replace(pow)
+def power(base: Any, exp: Any, mod: Any = None) -> Any:
+    """`pow`."""
+    return sizes.power(base, exp, mod)
+
+
+@replace(format)
+def format_(value: Any, format_spec: Any = "", /) -> str:
+    """`format`."""
+    return sizes.format_value(value, format_spec)
+
+
+replace(iter)(guarded_iter)
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": sizes.add,
+    "concat": sizes.add,
+    "mul": sizes.mul,
+    "pow": sizes.power,
+    "lshift": sizes.lshift,
+    "mod": sizes.mod,
+}
+for _name, _function in _OPERATORS.items():
+    replace(getattr(operator, _name))(_function)
+
+
+def _inplace(symbol: str) -> Callable[[Any, Any], Any]:
+    def operate(a: Any, b: Any, /) -> Any:
+        return sizes.inplace(symbol, a, b)
+
+    return operate
+
+
+for _symbol, _name in (("+=", "iadd"), ("*=", "imul"), ("**=", "ipow"), ("<<=", "ilshift"), ("%=", "imod")):
+    replace(getattr(operator, _name))(_inplace(_symbol))
+replace(operator.iconcat)(_inplace("+="))
+
+
+class _Random(random.Random):
+    """Random numbers that restricted code may seed, and whose amount is held to the limits."""
+
+    def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
+        check_count(k)
+        return super().choices(population, weights, cum_weights=cum_weights, k=k)
+
+    def sample(self, population: Any, k: int, *, counts: Any = None) -> list[Any]:
+        check_count(k)
+        return super().sample(population, k, counts=counts)
+
+    def randbytes(self, n: int) -> bytes:
+        check_count(n)
+        return super().randbytes(n)
+
+    def getrandbits(self, k: int) -> int:
+        check_count(k)
+        return super().getrandbits(k)
+
+    def binomialvariate(self, n: int = 1, p: float = 0.5) -> int:
+        check_count(n)
+        return super().binomialvariate(n, p)
+
+
+# Seeding the program's own generator would change what the program does.
+RANDOM = _Random()
+replace(random.Random)(_Random)

@@ -1,0 +1,401 @@
+"""The policy: which Python restricted code may be written in, and where the guards go."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any, cast, override
+
+from RestrictedPython.transformer import IOPERATOR_TO_STR, RestrictingNodeTransformer, copy_locations
+
+from effectful_agents.handlers.execution.names import (
+    is_attribute,
+    is_binding,
+    is_identifier,
+    is_private,
+    is_safe_type_text,
+    is_type_expression,
+)
+from effectful_agents.handlers.execution.sizes import FORMATS
+
+__all__ = ["RestrictedPythonPolicy"]
+
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "_add_",
+    ast.Mult: "_mul_",
+    ast.Pow: "_pow_",
+    ast.LShift: "_lshift_",
+    ast.Mod: "_mod_",
+}
+_SYMBOLS: Mapping[type[ast.operator], str] = cast(Any, IOPERATOR_TO_STR)
+_FATAL = frozenset({"BaseExceptionGroup", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
+
+
+class RestrictedPythonPolicy(RestrictingNodeTransformer):
+    """The policy of RestrictedPython, for the Python that models write today.
+
+    Beyond that policy it allows annotated assignments, names with one leading underscore, `nonlocal`, augmented
+    assignment to items and attributes, `match`, type aliases and type parameters, metaclass arguments (which are
+    checked when the class is made) and the special methods of operators and protocols. Everything else that it does
+    not know stays forbidden: `async`, `except*`, star imports.
+
+    It writes more guards than that policy: for each call, for arithmetic that could build something large, for formats,
+    `raise`, `except` and `with`, and a count of the steps of each loop.
+
+    >>> policy = RestrictedPythonPolicy()
+    >>> _ = policy.visit(ast.parse("().__class__"))
+    >>> policy.errors
+    ['Line 1: `__class__` is not available here.']
+    """
+
+    def __init__(self, errors: Any = None, warnings: Any = None, used_names: Any = None) -> None:
+        super().__init__(errors, warnings, used_names)
+        self.annotations_are_text = False
+        """Whether annotations are not evaluated, and kept as texts."""
+        self._classes: list[str] = []
+        self._values: list[list[ast.stmt]] = []
+
+    # --- names ----------------------------------------------------------------------------------------------------
+
+    @override
+    def check_name(self, node: Any, name: str | None, allow_magic_methods: bool = False) -> None:
+        if name is not None and not is_binding(name):
+            self.error(node, f"the name `{name}` is not available here.")
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Load):
+            self.used_names[node.id] = True
+            if node.id == "__name__":
+                return _at(node, ast.Constant("__main__"))
+            if not is_identifier(node.id):
+                self.error(node, f"the name `{node.id}` is not available here.")
+        else:
+            self.check_name(node, node.id)
+        return node
+
+    @override
+    def check_import_names(self, node: ast.ImportFrom | ast.Import) -> ast.AST:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level:
+            self.annotations_are_text |= any(name.name == "annotations" for name in node.names)
+        for name in node.names:
+            if "*" in name.name:
+                self.error(node, "an import of `*` is not possible here; name what you need.")
+            elif isinstance(node, ast.ImportFrom) and not is_attribute(name.name):
+                self.error(node, f"`{name.name}` is not available here.")
+            bound = name.asname or (name.name if isinstance(node, ast.ImportFrom) else name.name.partition(".")[0])
+            if bound not in ("*", "__future__"):
+                self.check_name(node, bound)
+        return node
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
+        return self._checked_names(node)
+
+    def visit_Global(self, node: ast.Global) -> ast.AST:
+        return self._checked_names(node)
+
+    def _checked_names(self, node: ast.Global | ast.Nonlocal) -> ast.AST:
+        for name in node.names:
+            self.check_name(node, name)
+        return node
+
+    # --- attributes -----------------------------------------------------------------------------------------------
+
+    def _mangled(self, name: str) -> str:
+        """A private name of a class as it is kept; the compiler does this, but not in the text that a guard gets."""
+        if name.startswith("__") and not name.endswith("__") and self._classes:
+            owner = self._classes[-1].lstrip("_")
+            return f"_{owner}{name}" if owner else name
+        return name
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        loads = isinstance(node.ctx, ast.Load)
+        if not is_attribute(node.attr):
+            self.error(node, f"`{node.attr}` is not available here.")
+        value = self.visit(node.value)
+        if loads:
+            return _call(node, "_getattr_", value, ast.Constant(self._mangled(node.attr)))
+        node.value = _call(node.value, "_write_", value, ast.Constant(self._mangled(node.attr)))
+        return node
+
+    # --- calls and operators --------------------------------------------------------------------------------------
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name):
+            if node.func.id in ("exec", "eval"):
+                self.error(node, f"{node.func.id.capitalize()} calls are not allowed.")
+            if node.func.id == "super" and not node.args and not node.keywords:
+                return node  # it looks at the frame that calls it
+        node = self.node_contents_visit(node)
+        node.func = _call(node.func, "_callee_", node.func)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        node = self.node_contents_visit(node)
+        name = _OPERATORS.get(type(node.op))
+        if name is None or _is_number_at_once(node):
+            return node
+        return _call(node, name, node.left, node.right)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        """`a.b += c` reads, adds and writes as the guards see it; what stands before the dot is evaluated once."""
+        value, target = self.visit(node.value), node.target
+        symbol = ast.Constant(_SYMBOLS[type(node.op)])
+        if isinstance(target, ast.Name):
+            self.check_name(node, target.id)
+            old = ast.Name(target.id, ast.Load())
+            return _at(node, ast.Assign([target], _call(node, "_inplacevar_", symbol, old, value)))
+        names, before = [self.gen_tmp_name() + "_"], [self.visit(target.value)]
+        obj = ast.Name(names[0], ast.Load())
+        if isinstance(target, ast.Attribute):
+            if not is_attribute(target.attr):
+                self.error(node, f"`{target.attr}` is not available here.")
+            key: ast.expr = ast.Constant(self._mangled(target.attr))
+            old = _call(node, "_getattr_", obj, key)
+            new: ast.expr = ast.Attribute(_call(node, "_write_", obj, key), target.attr, ast.Store())
+        else:
+            names.append(self.gen_tmp_name() + "_")
+            before.append(self.visit(target.slice))
+            key = ast.Name(names[1], ast.Load())
+            old = _call(node, "_getitem_", obj, key)
+            new = ast.Subscript(_call(node, "_write_", obj), key, ast.Store())
+        steps: list[ast.stmt] = [
+            ast.Assign([ast.Name(name, ast.Store())], one) for name, one in zip(names, before, strict=True)
+        ]
+        steps.append(ast.Assign([new], _call(node, "_inplacevar_", symbol, old, value)))
+        steps.append(ast.Delete([ast.Name(name, ast.Del()) for name in names]))
+        return [_at(node, step) for step in steps]
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        node = self.node_contents_visit(node)
+        if node.format_spec is None:
+            return node
+        value = node.value
+        if node.conversion != -1:
+            value = _at(node, ast.JoinedStr([_at(node, ast.FormattedValue(value, node.conversion, None))]))
+        return _at(node, ast.FormattedValue(_call(node, "_format_", value, node.format_spec), -1, None))
+
+    # --- assignments and loops ------------------------------------------------------------------------------------
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        return self.node_contents_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = self._annotation(node.annotation)
+        node.target = self.visit(node.target)
+        node.value = node.value and self.visit(node.value)
+        return node
+
+    @override
+    def guard_iter(self, node: Any) -> Any:
+        node = self.node_contents_visit(node)
+        node.iter = _call(node.iter, "_looped_", node.iter)
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        node = self.guard_iter(node)
+        node.body.insert(0, _tick(node))
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        node = self.node_contents_visit(node)
+        node.body.insert(0, _tick(node))
+        return node
+
+    # --- exceptions and context managers --------------------------------------------------------------------------
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        node = self.node_contents_visit(node)
+        node.exc = node.exc and _call(node.exc, "_raisable_", node.exc)
+        return node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        self.check_name(node, node.name)
+        kinds = node.type and self._exception_kinds(node.type)
+        node.body = [one for statement in node.body for one in _as_statements(self.visit(statement))]
+        where = node.type or node
+        # Without a class the guard means `Exception`, whatever the code has called by that name.
+        node.type = _call(where, "_catchable_", kinds or _call(where, "_catchable_"))
+        return node
+
+    def _exception_kinds(self, kinds: ast.expr) -> ast.expr:
+        # Which these names are is known, and there are no such classes here.
+        if isinstance(kinds, ast.Name) and kinds.id in _FATAL:
+            return _at(kinds, ast.Tuple([], ast.Load()))
+        if isinstance(kinds, ast.Name) and kinds.id == "BaseException":
+            return _call(kinds, "_catchable_")
+        if isinstance(kinds, ast.Tuple):
+            kinds.elts = [self._exception_kinds(one) for one in kinds.elts]
+            return kinds
+        return self.visit(kinds)
+
+    def visit_With(self, node: ast.With) -> ast.AST:
+        node = self.node_contents_visit(node)
+        for item in node.items:
+            item.context_expr = _call(item.context_expr, "_with_", item.context_expr)
+        return node
+
+    # --- functions and classes ------------------------------------------------------------------------------------
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if not (is_attribute(node.name, defined=True) or is_private(node.name)) or not is_binding(node.name):
+            self.error(node, f"a function cannot be called `{node.name}` here.")
+        self.check_function_argument_names(node)
+        node.returns = node.returns and self._annotation(node.returns)
+        node = self._without(node, "returns")
+        node.decorator_list = [_call(one, "_callee_", one) for one in node.decorator_list]
+        if node.name.startswith("__"):
+            # It is called by operators and by functions in C, which count nothing.
+            node.body.insert(1 if ast.get_docstring(node, clean=False) is not None else 0, _tick(node))
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = node.annotation and self._annotation(node.annotation)
+        return node
+
+    def _without(self, node: Any, field: str) -> Any:
+        """Visit a node but for one of its fields, which was visited in another way."""
+        kept = getattr(node, field)
+        setattr(node, field, None)
+        node = self.node_contents_visit(node)
+        setattr(node, field, kept)
+        return node
+
+    def _annotation(self, node: ast.expr) -> ast.expr:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str) and not is_safe_type_text(part.value):
+                self.error(part, f"the text {part.value!r} in an annotation does not only name types.")
+        if not self.annotations_are_text:
+            return self.visit(node)
+        # Whoever wants to know evaluates it, so it has to stay as it was written.
+        if not is_type_expression(ast.Expression(node)):
+            self.error(node, "an annotation can only name types here, where annotations are kept as texts.")
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        self.check_name(node, node.name)
+        self._classes.append(node.name)
+        body = [one for statement in node.body for one in _as_statements(self.visit(statement))]
+        self._classes.pop()
+        node.body = []
+        node = self.node_contents_visit(node)
+        node.decorator_list = [_call(one, "_callee_", one) for one in node.decorator_list]
+        node.body = body
+        return node
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        return self.node_contents_visit(node)
+
+    def _type_parameter(self, node: Any) -> ast.AST:
+        self.check_name(node, node.name)
+        return self.node_contents_visit(node)
+
+    visit_TypeVar = visit_ParamSpec = visit_TypeVarTuple = _type_parameter
+
+    def visit_TypeAlias(self, node: ast.TypeAlias) -> ast.AST:
+        node.name = self.visit(node.name)
+        for parameter in node.type_params:
+            self.visit(parameter)
+        node.value = self.visit(node.value)
+        return node
+
+    # --- patterns -------------------------------------------------------------------------------------------------
+
+    def visit_Match(self, node: ast.Match) -> Any:
+        """A pattern has room for a dotted name only, so what it names is read by the guards through a variable."""
+        self._values.append([])
+        node = self.node_contents_visit(node)
+        values = self._values.pop()
+        names = [name for statement in values for name in ast.walk(statement) if isinstance(name, ast.Name)]
+        temporary: list[ast.expr] = [ast.Name(name.id, ast.Del()) for name in names if isinstance(name.ctx, ast.Store)]
+        return [*values, node, _at(node, ast.Delete(temporary))] if values else node
+
+    def _pattern_value(self, node: ast.expr) -> ast.expr:
+        self._check_pattern(node)
+        if not isinstance(node, ast.Attribute):
+            return node
+        name = self.gen_tmp_name() + "_"
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        where = copy.deepcopy(node)
+        read = _at(where, ast.Lambda(nothing, self.visit(node)))
+        assign = ast.Assign([ast.Name(name, ast.Store())], _call(where, "_lazy_", read))
+        self._values[-1].append(_at(where, assign))
+        return _at(where, ast.Attribute(ast.Name(name, ast.Load()), "value", ast.Load()))
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        return self.node_contents_visit(node)
+
+    def visit_MatchValue(self, node: ast.MatchValue) -> ast.AST:
+        node.value = self._pattern_value(node.value)
+        return node
+
+    def visit_MatchSingleton(self, node: ast.MatchSingleton) -> ast.AST:
+        return node
+
+    def visit_MatchSequence(self, node: ast.MatchSequence) -> ast.AST:
+        return self.node_contents_visit(node)
+
+    def visit_MatchOr(self, node: ast.MatchOr) -> ast.AST:
+        return self.node_contents_visit(node)
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> ast.AST:
+        node.keys = [self._pattern_value(key) for key in node.keys]
+        self.check_name(node, node.rest)
+        node.patterns = [self.visit(pattern) for pattern in node.patterns]
+        return node
+
+    def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:
+        node.cls = self._pattern_value(node.cls)
+        for name in node.kwd_attrs:
+            # The interpreter reads it, and no guard sees what comes of it.
+            if not is_attribute(name) or name.startswith("_") or name in (*FORMATS, "mro", "register"):
+                self.error(node, f"`{name}` is not available in a pattern.")
+        node.patterns = [self.visit(pattern) for pattern in node.patterns]
+        node.kwd_patterns = [self.visit(pattern) for pattern in node.kwd_patterns]
+        return node
+
+    def visit_MatchStar(self, node: ast.MatchStar) -> ast.AST:
+        self.check_name(node, node.name)
+        return node
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> ast.AST:
+        self.check_name(node, node.name)
+        return self.node_contents_visit(node)
+
+    def _check_pattern(self, node: ast.expr) -> None:
+        """Check an expression in a pattern, which is compared and not bound, and cannot be written in another way."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and not is_identifier(part.id):
+                self.error(part, f"the name `{part.id}` is not available here.")
+            if isinstance(part, ast.Attribute) and (not is_attribute(part.attr) or part.attr.startswith("__")):
+                self.error(part, f"`{part.attr}` is not available here.")
+
+
+def _at[N: ast.AST](where: ast.AST, node: N) -> N:
+    copy_locations(node, where)  # ty: ignore[invalid-argument-type]
+    return node
+
+
+def _call(where: ast.AST, guard: str, *args: ast.expr) -> ast.Call:
+    return _at(where, ast.Call(ast.Name(guard, ast.Load()), list(args), []))
+
+
+def _tick(where: ast.AST) -> ast.Expr:
+    return _at(where, ast.Expr(_call(where, "_tick_")))
+
+
+def _as_statements(visited: Any) -> list[Any]:
+    return visited if isinstance(visited, list) else [visited]
+
+
+def _is_number_at_once(node: ast.BinOp) -> bool:
+    """Whether an operator cannot build anything large: one side is a number that is written there."""
+    sides: Iterable[ast.expr] = (node.left, node.right)
+    numbers = [side.value for side in sides if isinstance(side, ast.Constant) and type(side.value) in (int, float)]
+    if not numbers:
+        return False
+    if isinstance(node.op, ast.Add):
+        return True
+    if isinstance(node.op, ast.Mod):
+        return isinstance(node.left, ast.Constant) and type(node.left.value) in (int, float)
+    return any(type(number) is float for number in numbers)

@@ -1,0 +1,302 @@
+"""Functions of the standard library that read attributes, or evaluate texts, in versions that the guards can see.
+
+They are replaced by what they do, wherever they are met: `attrgetter` walks attributes by their names, `get_type_hints`
+evaluates texts, `update_wrapper` copies attributes that a text names, `namedtuple` and `make_dataclass` write the names
+that they get into source code.
+"""
+
+from __future__ import annotations
+
+import abc
+import collections
+import dataclasses
+import functools
+import inspect
+import operator
+import queue
+import typing
+import weakref
+from collections.abc import Callable, Iterable
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from effectful_agents.handlers.execution.attributes import RESTRICTED, get_attribute, set_attribute
+from effectful_agents.handlers.execution.calls import callee, check_new_attribute
+from effectful_agents.handlers.execution.kinds import SANDBOX, is_own, replace
+from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
+
+__all__ = ["EVALUATE", "NAMES_OF"]
+
+EVALUATE: list[Callable[[str, dict[str, Any]], Any]] = []
+"""Evaluates the text of a type under the policy; set by the executor's module, which this one cannot import."""
+
+
+@replace(operator.attrgetter)
+def attrgetter(*names: str) -> Callable[[Any], Any]:
+    """`operator.attrgetter`."""
+    if not names:
+        raise TypeError("attrgetter expected at least 1 argument, got 0")
+
+    def walk(obj: Any, name: str) -> Any:
+        if type(name) is not str:
+            raise TypeError("attribute name must be a string")
+        for part in name.split("."):
+            obj = get_attribute(obj, part)
+        return obj
+
+    def get(obj: Any) -> Any:
+        found = tuple(walk(obj, name) for name in names)
+        return found[0] if len(names) == 1 else found
+
+    return get
+
+
+@replace(operator.methodcaller)
+def methodcaller(name: str, /, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+    """`operator.methodcaller`."""
+
+    def call(obj: Any) -> Any:
+        return callee(get_attribute(obj, name))(*args, **kwargs)
+
+    return call
+
+
+@replace(operator.call)
+def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`operator.call`."""
+    return callee(function)(*args, **kwargs)
+
+
+_UPDATED = ("__name__", "__qualname__", "__doc__")
+
+
+@replace(functools.update_wrapper)
+def update_wrapper(wrapper: Any, wrapped: Any, assigned: Iterable[str] = _UPDATED, updated: Any = ()) -> Any:
+    """`functools.update_wrapper`; the wrapped function itself is not kept on the wrapper."""
+    for name in tuple(assigned):
+        if name in ("__module__", "__annotations__", "__type_params__"):
+            continue  # they stand in `WRAPPER_ASSIGNMENTS`
+        try:
+            value = get_attribute(wrapped, name)
+        except AttributeError:
+            if not is_attribute(name):
+                raise
+            continue
+        set_attribute(wrapper, name, value)
+    if all(isinstance(one, FunctionType) and _is_ours(one) for one in (wrapper, wrapped)):
+        wrapper.__annotations__ = dict(wrapped.__annotations__)
+        wrapper.__dict__.update({k: v for k, v in wrapped.__dict__.items() if not k.startswith("__")})
+    return wrapper
+
+
+def _is_ours(function: FunctionType) -> bool:
+    return function.__builtins__ is RESTRICTED
+
+
+@replace(functools.wraps)
+def wraps(wrapped: Any, assigned: Iterable[str] = _UPDATED, updated: Any = ()) -> Callable[[Any], Any]:
+    """`functools.wraps`."""
+    return functools.partial(update_wrapper, wrapped=wrapped, assigned=assigned, updated=updated)
+
+
+# --- types that are written as text -------------------------------------------------------------------------------
+
+
+def _evaluated(hint: Any, names: dict[str, Any]) -> Any:
+    """A type with what is written as text in it evaluated under the policy."""
+    if isinstance(hint, typing.ForwardRef):
+        hint = hint.__forward_arg__
+    if isinstance(hint, str):
+        if not is_safe_type_text(hint):
+            raise NameError(f"the text {hint!r} does not only name types; it is not evaluated here.")
+        return _evaluated(EVALUATE[0](hint, names), names)
+    if hint is None:
+        return type(None)
+    if typing.get_origin(hint) is typing.Annotated:  # what follows the type is no type
+        return typing.Annotated[(_evaluated(hint.__origin__, names), *hint.__metadata__)]
+    args = typing.get_args(hint)
+    if args and typing.get_origin(hint) is not typing.Literal:
+        new = tuple(
+            [_evaluated(list(one) if isinstance(one, list) else one, names) if _is_text(one) else one for one in args]
+        )
+        if any(one is not other for one, other in zip(new, args, strict=True)):
+            origin = typing.get_origin(hint)
+            if hasattr(hint, "copy_with"):
+                return hint.copy_with(new)
+            return functools.reduce(operator.or_, new) if not isinstance(origin, type) else origin[new]
+    return hint
+
+
+def _is_text(hint: Any) -> bool:
+    return isinstance(hint, str | typing.ForwardRef) or bool(typing.get_args(hint))
+
+
+@replace(typing.get_type_hints)
+def get_type_hints(obj: Any, globalns: Any = None, localns: Any = None, include_extras: bool = False) -> dict[str, Any]:
+    """`typing.get_type_hints`, for functions and classes of the code itself."""
+    names = {**(globalns or {}), **(localns or {})}
+    if isinstance(obj, type):
+        found: dict[str, Any] = {}
+        for base in reversed(obj.__mro__):
+            if is_own(base):
+                here = {**_globals_of(base), **names}
+                found |= {name: _evaluated(hint, here) for name, hint in inspect.get_annotations(base).items()}
+    elif isinstance(obj, FunctionType) and _is_ours(obj):
+        here = {**obj.__globals__, **names}
+        found = {name: _evaluated(hint, here) for name, hint in obj.__annotations__.items()}
+    else:
+        raise TypeError("only the types of functions and classes that are defined here can be read.")
+    return found if include_extras else {name: _without_extras(hint) for name, hint in found.items()}
+
+
+def _without_extras(hint: Any) -> Any:
+    while typing.get_origin(hint) in (typing.Annotated, typing.Required, typing.NotRequired):
+        hint = hint.__origin__ if typing.get_origin(hint) is typing.Annotated else typing.get_args(hint)[0]
+    return hint
+
+
+def _globals_of(cls: type) -> dict[str, Any]:
+    return NAMES_OF.get(cls, {})
+
+
+NAMES_OF: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
+"""The names among which a class of the code was made."""
+
+
+@replace(functools.singledispatch)
+def singledispatch(function: Any) -> Any:
+    """`functools.singledispatch`; a type that is written as text is evaluated under the policy."""
+    dispatcher = functools.singledispatch(function)
+    register = dispatcher.register
+
+    def registered(cls: Any, func: Any = None) -> Any:
+        if func is None and isinstance(cls, FunctionType) and not isinstance(cls, type):
+            hints = [hint for name, hint in get_type_hints(cls).items() if name != "return"]
+            if not hints:
+                raise TypeError("a function that is registered without a class needs an annotation.")
+            return register(hints[0], cls)
+        if func is None:
+            return lambda other: register(cls, other)
+        return register(cls, func)
+
+    dispatcher.register = registered
+    return dispatcher
+
+
+@replace(functools.singledispatchmethod)
+class singledispatchmethod(functools.singledispatchmethod):
+    """`functools.singledispatchmethod`."""
+
+    def __init__(self, func: Any) -> None:
+        super().__init__(func)
+        self.dispatcher = singledispatch(func)
+
+
+# --- decorators that change what they get -------------------------------------------------------------------------
+
+
+def _only_own(function: Callable[..., Any]) -> None:
+    """Have a decorator take nothing but what the code has defined itself: it writes to it."""
+
+    def decorate(*args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            if isinstance(value, type) and not is_own(value):
+                raise TypeError(f"`{value.__name__}` cannot be changed here.")
+            if callable(value) and not isinstance(value, type):
+                _check_changeable(value)
+        return function(*args, **kwargs)
+
+    decorate.__name__ = decorate.__qualname__ = getattr(function, "__name__", "")
+    decorate.__doc__ = function.__doc__
+    replace(function)(decorate)
+
+
+def _check_changeable(value: Any) -> None:
+    if isinstance(value, FunctionType | BuiltinFunctionType | MethodType) and not (
+        isinstance(value, FunctionType) and _is_ours(value)
+    ):
+        raise TypeError(f"`{value.__name__}` cannot be changed here.")
+
+
+for _decorator in (
+    *(dataclasses.dataclass, functools.total_ordering, abc.abstractmethod),
+    *(typing.final, typing.runtime_checkable, typing.no_type_check, typing.override, typing.overload),
+):
+    _only_own(_decorator)
+
+
+# --- classes that are made of texts -------------------------------------------------------------------------------
+
+
+@replace(collections.namedtuple)
+def namedtuple(
+    typename: str, field_names: Any, *, rename: bool = False, defaults: Any = None, module: Any = None
+) -> Any:
+    """`collections.namedtuple`."""
+    if isinstance(field_names, str):
+        field_names = field_names.replace(",", " ").split()
+    names = [str.__str__(name) if isinstance(name, str) else name for name in field_names]
+    for name in () if rename else names:
+        check_new_attribute(name)
+    check_new_attribute(typename)
+    return collections.namedtuple(typename, names, rename=rename, defaults=defaults, module=SANDBOX)
+
+
+def _check_fields(fields: Iterable[Any]) -> None:
+    for field in fields:
+        name, *rest = (field,) if isinstance(field, str) else field
+        check_new_attribute(name)
+        if rest and isinstance(rest[0], str) and not is_safe_type_text(rest[0]):
+            raise ValueError(f"the text {rest[0]!r} does not only name types.")
+
+
+@replace(dataclasses.make_dataclass)
+def make_dataclass(
+    cls_name: str, fields: Any, *, bases: tuple[Any, ...] = (), namespace: Any = None, **options: Any
+) -> Any:
+    """`dataclasses.make_dataclass`."""
+    fields = list(fields)
+    check_new_attribute(cls_name)
+    _check_fields(fields)
+    for name in namespace or ():
+        if type(name) is not str or name.startswith("__"):
+            raise ValueError(f"`namespace` cannot have `{name}` here.")
+    if options.keys() & {"module", "decorator"}:
+        raise TypeError("`module` and `decorator` cannot be set here.")
+    return dataclasses.make_dataclass(
+        cls_name, fields, bases=bases, namespace={**(namespace or {}), "__module__": SANDBOX}, **options
+    )
+
+
+class _Unwaiting:
+    """A queue that nobody else fills or empties: where it would wait for ever, it says at once that it cannot."""
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        return super().get(False)  # ty: ignore[missing-attribute]
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        super().put(item, False)  # ty: ignore[missing-attribute]
+
+    def join(self) -> None:
+        if self.unfinished_tasks:  # ty: ignore[missing-attribute]
+            raise RuntimeError("the queue has unfinished tasks, and nobody else is there to do them.")
+
+
+@replace(queue.Queue)
+class Queue(_Unwaiting, queue.Queue):
+    """`queue.Queue`."""
+
+
+@replace(queue.LifoQueue)
+class LifoQueue(_Unwaiting, queue.LifoQueue):
+    """`queue.LifoQueue`."""
+
+
+@replace(queue.PriorityQueue)
+class PriorityQueue(_Unwaiting, queue.PriorityQueue):
+    """`queue.PriorityQueue`."""
+
+
+@replace(queue.SimpleQueue)
+class SimpleQueue(_Unwaiting, queue.Queue):
+    """`queue.SimpleQueue`."""

@@ -1,0 +1,120 @@
+"""Iterators that count their steps: whatever takes from them, in C too, can be stopped in between."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import itertools
+from collections.abc import Callable, Generator, Iterator
+from types import GeneratorType
+from typing import Any
+
+from effectful_agents.handlers.execution.limits import tick
+from effectful_agents.handlers.execution.sizes import check_count, check_size
+
+__all__ = ["LONG", "chain", "counted_values", "iterate", "looped", "stream", "taken"]
+
+LONG = 100_000
+"""A range that is longer is counted step by step."""
+
+_SHORT_LIVED = (list, tuple, str, dict, set, frozenset, bytes, GeneratorType)
+
+
+def stream(values: Any) -> Generator[Any]:
+    """The values, with a tick for each."""
+    for value in values:
+        tick()
+        yield value
+
+
+def looped(values: Any) -> Any:
+    """What a loop goes through: the values, counted where there may be many and nothing else counts them."""
+    tick()
+    kind = type(values)
+    if kind in _SHORT_LIVED:
+        return values
+    if kind is range:
+        return values if len_of(values) <= LONG else stream(values)
+    return iterate(values)
+
+
+def iterate(values: Any) -> Any:
+    """`iter`, checked: a text or a list is as it is."""
+    return values
+
+
+def len_of(values: range) -> int:
+    """The length of a range, which may be more than `len` can say."""
+    if values.step > 0:
+        return max(0, (values.stop - values.start + values.step - 1) // values.step)
+    return max(0, (values.start - values.stop - values.step - 1) // -values.step)
+
+
+_UNCOUNTED = frozenset({"callable_iterator", "repeat", "cycle", "count", "product", "permutations", "combinations"})
+
+
+def taken(values: Any, *, kept: bool) -> Any:
+    """What a function in C takes values from.
+
+    Args:
+        values: The values.
+        kept: Whether the function keeps all of them at once, so that their number is bounded.
+    """
+    kind = type(values)
+    if kind is range:
+        length = len_of(values)
+        if length > LONG:
+            if kept:
+                check_size(length)
+            return stream(values)
+        return values
+    if kind in _SHORT_LIVED or not isinstance(values, Iterator):
+        return values
+    return _bounded(values) if kept else stream(values)
+
+
+def _bounded(values: Any) -> Generator[Any]:
+    for number, value in enumerate(values):
+        tick()
+        if number & 0xFFFF == 0xFFFF:
+            check_size(number)
+        yield value
+
+
+def counted_values(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An iterator of `itertools` that counts: it may never end, or go on for a very long time."""
+
+    @functools.wraps(function, assigned=("__name__", "__doc__", "__qualname__"), updated=())
+    def counted(*args: Any, **kwargs: Any) -> Generator[Any]:
+        for value in (*args, *kwargs.values()):
+            if type(value) is range:
+                check_size(len_of(value))
+        check_count(kwargs.get("repeat"))
+        return stream(function(*args, **kwargs))
+
+    del counted.__wrapped__
+    return counted
+
+
+def cycle(values: Any, /) -> Generator[Any]:
+    """`itertools.cycle`."""
+    return stream(itertools.cycle(taken(values, kept=True)))
+
+
+class chain:
+    """`itertools.chain`."""
+
+    def __new__(cls, *iterables: Any) -> Any:
+        return stream(itertools.chain(*iterables))
+
+    @staticmethod
+    def from_iterable(iterables: Any, /) -> Generator[Any]:
+        """`itertools.chain.from_iterable`."""
+        return stream(itertools.chain.from_iterable(iterables))
+
+
+def guarded_iter(*args: Any) -> Any:
+    """`iter`."""
+    if len(args) == 2:
+        return stream(builtins.iter(*args))
+    return builtins.iter(*args)
