@@ -21,6 +21,7 @@ from pydantic_core import CoreSchema, SchemaValidator
 from effectful_agents.encoding import builtin as _builtin  # noqa: F401 - what it registers is there before all else
 from effectful_agents.encoding.annotations import substituted
 from effectful_agents.encoding.forms import Refused, describe
+from effectful_agents.encoding.functions import runs_code
 from effectful_agents.encoding.names import TypeCache, type_name, without_addresses
 from effectful_agents.encoding.registry import find
 from effectful_agents.encoding.validation import for_validation
@@ -45,9 +46,10 @@ class Adapter:
     Attributes:
         type: The annotation.
         core_schema: What pydantic is given.
+        code: The paths of parts that a model writes as code, and what they are.
     """
 
-    __slots__ = ("_refusals", "_validator", "_write", "core_schema", "type")
+    __slots__ = ("_refusals", "_validator", "_write", "code", "core_schema", "type")
 
     def __init__(self, tp: Any) -> None:
         form = describe(tp)
@@ -55,6 +57,7 @@ class Adapter:
         self.type = tp
         self.core_schema: CoreSchema = form.schema
         self._refusals = form.refusals
+        self.code = form.code
         self._validator: SchemaValidator | None = None
         self._write: Write | None = None
 
@@ -67,6 +70,17 @@ class Adapter:
         if self._refusals:
             path, reason = self._refusals[0]
             raise Refused(type_name(self.type), path, reason)
+        self.check_executor()
+
+    def check_executor(self) -> None:
+        """Refuse a type of which a part is code, where nothing runs it. That may change; anything else does not.
+
+        Raises:
+            EncodingError: The message has the path of the part.
+        """
+        if self.code and not runs_code():
+            path, what = self.code[0]
+            raise Refused(type_name(self.type), path, f"{what} {_NOTHING_RUNS}")
 
     @property
     def validator(self) -> SchemaValidator:
@@ -100,6 +114,12 @@ class Adapter:
         if self._write is None:
             self._write = compiled(self.core_schema, write_anything)
         return self._write
+
+
+_NOTHING_RUNS = (
+    "is not written as JSON but as Python, and nothing here runs code that a model wrote; install an executor of "
+    "`effectful_agents.handlers.execution`, or take a stack with one: `harness(eval_provider=…)`"
+)
 
 
 def type_adapter(tp: Any) -> Adapter:

@@ -14,6 +14,7 @@ import typing_extensions
 from pydantic_core import core_schema
 from typing_extensions import Doc
 
+from effectful_agents.encoding.functions import FunctionOf
 from effectful_agents.errors import EncodingError
 
 __all__ = ["QUALIFIERS", "NoTypeError", "OwnField", "own_fields", "refuse_no_type", "substituted"]
@@ -133,8 +134,10 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
         inner = substituted(tp.__origin__, of_class)
         docs = [pydantic.Field(description=one.documentation) for one in tp.__metadata__ if isinstance(one, Doc)]
         return tp if inner is tp.__origin__ and not docs else _annotated(inner, *docs, *tp.__metadata__)
-    if origin in (typing.Literal, collections.abc.Callable):
+    if origin is typing.Literal:
         return tp
+    if origin is collections.abc.Callable:
+        return _annotated(tp, FunctionOf(tp))
     if isinstance(origin, typing.TypeAliasType):
         return of_class(tp)
     if origin is tuple and any(_unpacked_tuple(one) is not None for one in typing.get_args(tp)):
@@ -143,7 +146,8 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
         return flat if repeated is None else _annotated(flat, _Variadic(repeated))
     given = typing.get_args(tp)
     # What is no type of its own: the dots of a tuple, the parameters that a generic class takes for a function's.
-    arguments = tuple(one if one is ... or isinstance(one, list) else substituted(one, of_class) for one in given)
+    bare = (list, tuple) if any(isinstance(one, typing.ParamSpec) for one in _variables(origin)) else list
+    arguments = tuple(one if one is ... or isinstance(one, bare) else substituted(one, of_class) for one in given)
     if origin in _LISTS:
         return list.__class_getitem__(arguments[0])
     if origin is collections.defaultdict:
@@ -155,6 +159,11 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
     if origin in (typing.Union, types.UnionType):
         return typing.Union[arguments]  # noqa: UP007
     return origin[arguments[0] if len(arguments) == 1 else arguments]
+
+
+def _variables(origin: Any) -> tuple[Any, ...]:
+    variables = getattr(origin, "__parameters__", ())
+    return variables if isinstance(variables, tuple) else ()
 
 
 def _flat(tp: Any) -> tuple[list[Any], int | None]:

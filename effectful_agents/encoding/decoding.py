@@ -10,6 +10,7 @@ import pydantic
 from pydantic_core import ErrorDetails, from_json
 
 from effectful_agents.encoding.adapters import type_adapter
+from effectful_agents.encoding.functions import PROBLEM
 from effectful_agents.encoding.forgiving import has_double_keys, parsed, place, reread, unpack, well_formed
 from effectful_agents.messages.text import safe_text
 
@@ -218,6 +219,8 @@ def _describe(detail: ErrorDetails, data: Any) -> tuple[str, str, str]:
     path = place(detail["loc"], data).path
     if path and path[-1] == "[key]":  # pydantic's word for the key before it
         path.pop()
+    if kind == PROBLEM:
+        return path_of(path), cut_text(detail["msg"]), ""
     if kind in ("missing", "extra_forbidden", "unexpected_keyword_argument", "missing_argument"):
         return path_of(path), "is missing" if kind.startswith("missing") else "is not known", ""
     found = "" if kind == "json_invalid" else _found(detail["input"])

@@ -29,6 +29,7 @@ from effectful_agents.encoding.annotations import (
     substituted,
 )
 from effectful_agents.encoding.fields import SUBSTITUTE, Copies, with_substituted
+from effectful_agents.encoding.functions import ANY_FUNCTION
 from effectful_agents.encoding.mappings import made_of_mapping, mapping
 from effectful_agents.encoding.marks import CODEC, MARK, NO_SCHEMAS, Writer
 from effectful_agents.encoding.names import full_name
@@ -62,10 +63,12 @@ class Form(NamedTuple):
     Attributes:
         schema: The core schema.
         refusals: The paths of parts that a model cannot be asked for, and the reasons.
+        code: The paths of parts that a model writes as code, and what they are.
     """
 
     schema: CoreSchema
     refusals: list[tuple[str, str]]
+    code: list[tuple[str, str]]
 
 
 def describe(tp: Any) -> Form:
@@ -77,7 +80,8 @@ def describe(tp: Any) -> Form:
     builder = Builder()
     schema = builder.annotation(tp, "")
     definitions = [*builder.definitions.values()]
-    return Form(core_schema.definitions_schema(schema, definitions) if definitions else schema, builder.refusals)
+    whole = core_schema.definitions_schema(schema, definitions) if definitions else schema
+    return Form(whole, builder.refusals, builder.code)
 
 
 # Of unknown classes pydantic makes a test for instances, which is found here and refused with its path.
@@ -99,12 +103,14 @@ class Builder:
     Attributes:
         definitions: The rewritten schemas that are referred to, by reference.
         refusals: The paths of parts without a form, and the reasons.
+        code: The paths of parts that are written as code, and what they are.
         given: The definitions as pydantic gave them.
     """
 
     def __init__(self) -> None:
         self.definitions: dict[str, Any] = {}
         self.refusals: list[tuple[str, str]] = []
+        self.code: list[tuple[str, str]] = []
         self.given: dict[str, Any] = {}
         self._copies = Copies()
         self._quiet = 0  # above 0 in a branch that is only for Python values
@@ -230,6 +236,10 @@ class Builder:
         if decode is None:
             self._refuse(path, f"{full_name(cls)} can be shown to a model, but not written by one")
             decode = _unreadable
+        if codec.runs_code and not self._quiet:
+            self.code.append((path, "a function" if node["type"] == "callable" else full_name(cls)))
+        if node["type"] == "callable":
+            return self._written(Callable, form, decode, codec.encode, otherwise=core_schema.callable_schema())
         return self._written(cls, form, decode, codec.encode, otherwise=core_schema.is_instance_schema(cls))
 
     def _written(
@@ -290,8 +300,7 @@ class Builder:
         return core_schema.with_default_schema(schema, **field.default) if field.default else schema
 
     def _of_callable(self, node: Any, path: str) -> Any:
-        self._refuse(path, "a function is not written as JSON; it takes a handler that synthesizes code")
-        return node
+        return self._codec(ANY_FUNCTION, Callable, node, path)
 
     def _of_is_subclass(self, node: Any, path: str) -> Any:
         self._refuse(path, _NO_CLASSES)

@@ -76,7 +76,11 @@ class ToolCodec:
             name: The name that the model calls it by, the tool's own by default.
             strict: Whether the provider is to hold the model to the schema, which then is in strict form: every
                 parameter is required, and null stands for a default. A tool without a strict form is shown as it is.
+
+        Raises:
+            EncodingError: A parameter is code, and nothing here runs it.
         """
+        self._parameters.check_executor()
         key = (self._name if name is None else name, strict)
         definition = self._definitions.get(key)
         return self._definitions.setdefault(key, self._defined(*key)) if definition is None else definition

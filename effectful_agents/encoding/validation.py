@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError, PydanticOmit, PydanticUseDefault,
 from effectful_agents.encoding.forgiving import ARM, ENTRY, TAG
 from effectful_agents.encoding.marks import NO_SCHEMAS
 from effectful_agents.encoding.names import without_addresses
+from effectful_agents.encoding.functions import ENDS_CALL
 from effectful_agents.encoding.shapes import chooser, recursive_refs
 
 __all__ = ["for_validation"]
@@ -124,7 +125,7 @@ def guarded[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     def guard(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except (ValueError, AssertionError, PydanticOmit, PydanticUseDefault):
+        except (ValueError, AssertionError, PydanticOmit, PydanticUseDefault, *ENDS_CALL):
             raise
         except Exception as error:  # what users wrote may raise anything
             raise ValueError(without_addresses(f"{type(error).__name__}: {error}")) from error

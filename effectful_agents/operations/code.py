@@ -19,7 +19,7 @@ from typing import Any, Literal
 from effectful_agents.errors import MissingHandlerError
 from effectful_agents.runtime import Operation
 
-__all__ = ["compile", "eval", "exec", "parse", "type_check"]
+__all__ = ["compile", "eval", "exec", "parse", "run_doctests", "type_check"]
 
 _EXECUTOR = (
     "Install an executor of `effectful_agents.handlers.execution`: `RestrictedPythonExecutor()`, or "
@@ -99,3 +99,18 @@ def type_check(source: str, lo: int | None = None, hi: int | None = None, *, len
     Raises:
         TypeError: There is a fault; the message is the checker's.
     """
+
+
+@Operation.define
+def run_doctests(obj: Any, globs: Any) -> None:
+    """STAND-IN."""
+    import doctest, contextlib, io
+    from unittest import mock
+
+    parser = doctest.DocTestParser()
+    test = parser.get_doctest(obj.__doc__ or "", dict(globs), getattr(obj, "__name__", "x"), "<doctest>", 0)
+    out = io.StringIO()
+    runner = doctest.DocTestRunner(verbose=False)
+    runner.run(test, out=out.write)
+    if runner.failures:
+        raise TypeError(out.getvalue())

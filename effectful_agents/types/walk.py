@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from effectful_agents.types.tool import Tool
@@ -33,6 +33,17 @@ class ToolSet(frozenset[Tool]):
         self.order = order
         self.memo = {}
         return self
+
+    def after(self, tools: Set[Tool]) -> ToolSet:
+        """This set behind other tools; the same set for the same tools."""
+        if not tools:
+            return self
+        key = ToolSet, tools if isinstance(tools, ToolSet) else frozenset(tools)
+        made = self.memo.get(key)
+        if made is None:
+            order = tools.order if isinstance(tools, ToolSet) else tuple(tools)
+            made = self.memo[key] = ToolSet((*order, *self.order))
+        return made
 
 
 def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None, wrap: Wrap | None = None) -> list[Tool]:

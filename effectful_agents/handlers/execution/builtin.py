@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
-import linecache
 from types import CodeType
 from typing import Any, Literal
 
+from effectful_agents.generated import remember_source
 from effectful_agents.operations import code
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import implements
 
-__all__ = ["BuiltinExecutor", "remember_source"]
+__all__ = ["BuiltinExecutor"]
 
 
 class BuiltinExecutor(PromptInjectingInterpretation):
@@ -51,9 +51,3 @@ class BuiltinExecutor(PromptInjectingInterpretation):
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
         return builtins.eval(bytecode, dict(env))
-
-
-def remember_source(source: str, filename: str) -> None:
-    """Let tracebacks and `inspect.getsource` show the lines of a source that is in no file."""
-    lines = [line if line.endswith("\n") else f"{line}\n" for line in source.splitlines(keepends=True)]
-    linecache.cache[filename] = (len(source), None, lines, filename)

@@ -8,7 +8,7 @@ import types
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from effectful_agents.encoding import tool_codec
+from effectful_agents.encoding import runs_code, tool_codec
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.messages import Message
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
@@ -35,12 +35,12 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
     The tables of the lexical scope and of imported modules list the other names of the same scope.
     """
 
-    # The only handler that discovers tools: have exactly one in a stack, right inside `AgentLoop`; a handler that calls
-    # tools another way goes inside this one.
+    # The only handler that discovers tools: have exactly one in a stack, near `AgentLoop`; a handler that calls tools
+    # another way goes outside of this one, next to it.
     #
     # Args:
     #     json_only: Whether the tools go to the model with JSON schemas and nothing else. A tool whose types have no
-    #         schema is then left out, with a warning that names it; otherwise it is for the handler inside to offer.
+    #         schema is then left out, with a warning that names it; otherwise it is for the handler outside to offer.
 
     widens = False
     """Whether functions that are no tools are offered as well."""
@@ -57,7 +57,7 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         tools: Set[Tool] = frozenset(),
     ) -> AssistantResult[Any]:
         discovered = self._discovered(env) if isinstance(env, Scope) else self.discover(env)
-        return fwd(messages, response_type, env, ToolSet((*tools, *discovered.order)) if tools else discovered)
+        return fwd(messages, response_type, env, discovered.after(tools))
 
     def wrap(self, function: types.FunctionType) -> Tool | None:
         # A tool that stands for a function which was not declared as one.
@@ -93,7 +93,8 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
 
     @property
     def _key(self) -> Any:
-        return LexicalToolExtractor, type(self), self.json_only
+        # Without an executor there is no schema for what is code.
+        return LexicalToolExtractor, type(self), self.json_only, runs_code()
 
 
 _TOOLS = frozenset({Tool, Skill})

@@ -1,0 +1,162 @@
+"""The body of a skill, as a model writes it: a type that is read like a function and held to the skill."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import doctest
+import string
+import typing
+from collections.abc import Callable, Generator
+from typing import Annotated, Any, override
+
+import pydantic
+
+from effectful_agents.encoding import EncodedFunction
+from effectful_agents.encoding.functions import made_function, source_of_function, told_as_problem
+from effectful_agents.encoding.marks import CODEC
+from effectful_agents.encoding.names import type_name
+from effectful_agents.encoding.registry import Codec
+from effectful_agents.encoding.splicing import splice_skill_body
+from effectful_agents.operations import code
+from effectful_agents.runtime import handler
+from effectful_agents.types import Scope, Skill
+
+__all__ = [
+    "MethodSkillBody",
+    "SkillBody",
+    "SynthesizedMethodSkillBody",
+    "SynthesizedSkillBody",
+    "implemented_by",
+]
+
+
+class SynthesizedSkillBody(EncodedFunction):
+    """The body of a skill as a model writes it: imports and helpers, and last the function itself.
+
+    It has the parameters of the skill. Their annotations are those of the skill, whatever the model writes there.
+    """
+
+
+class SynthesizedMethodSkillBody(SynthesizedSkillBody):
+    """The same for a method, whose function has the receiver as its first parameter."""
+
+
+class SkillBody[**P, R]:
+    """The type of a function that stands in for a skill: `SkillBody[[int], str]` for one that takes and gives these.
+
+    A value of it is an ordinary function. It is written as source. Where it is read, the skill that is being answered
+    is in the context: the function is type-checked as that skill's body, it gets the skill's docstring, and the
+    examples in there are run, with all calls of the skill going to the function.
+    """
+
+    form: type[SynthesizedSkillBody] = SynthesizedSkillBody
+
+    @classmethod
+    def signature(cls, parameters: Any, result: Any) -> str:
+        """What a model is told of the type."""
+        return type_name(Callable.__class_getitem__((parameters, result)))  # ty: ignore[unresolved-attribute]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        parameters, result = typing.get_args(source) or (..., Any)
+        about = (
+            f"The source of a function of the type `{cls.signature(parameters, result)}`: imports and helpers, and last "
+            "its `def`."
+        )
+        form = Annotated[cls.form, pydantic.Field(description=about)]
+        codec = Codec(form, _write, lambda written, context: _read(written, context, cls), runs_code=True)
+        return {"type": "callable", "metadata": {CODEC: codec}}
+
+
+class MethodSkillBody[**P, R](SkillBody[P, R]):
+    """The type of a function that stands in for a skill which is a method; its first parameter is the receiver."""
+
+    form = SynthesizedMethodSkillBody
+
+    @classmethod
+    @override
+    def signature(cls, parameters: Any, result: Any) -> str:
+        inner = ["self", *parameters] if isinstance(parameters, list | tuple) else parameters
+        return super().signature(inner, result)
+
+
+def _write(function: Any) -> SynthesizedSkillBody:
+    return SynthesizedSkillBody.model_construct(code=source_of_function(function))
+
+
+def _read(written: SynthesizedSkillBody, context: Any, cls: type[SkillBody]) -> Callable[..., Any]:
+    if not isinstance(context, Scope):
+        raise ValueError("no skill is being answered here.")
+    skill: Skill = context.skill
+    with told_as_problem():
+        function, namespace = made_function(
+            written.code,
+            dict(context.items()),
+            label=skill.__name__,
+            check=lambda definition: _check(definition, skill),
+            splice=lambda: splice_skill_body(written.code, skill, context),
+        )
+        with contextlib.suppress(AttributeError):  # what a decorator made may have no place for it
+            function.__doc__ = examples_of(skill.prompt)
+        with implemented_by(skill, function):
+            code.run_doctests(function, namespace)
+    return function
+
+
+def _check(definition: ast.FunctionDef | ast.AsyncFunctionDef, skill: Skill) -> None:
+    """Refuse a function that does not take the parameters of the skill, by place and by name."""
+    wanted = list(skill.function.__signature__.parameters)
+    given = definition.args
+    names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    names += [one.arg for one in (given.vararg, given.kwarg) if one is not None]
+    receiver = skill.receiver is not None
+    if sorted(names[receiver:]) != sorted(wanted[receiver:]) or len(names) != len(wanted):
+        raise ValueError(
+            f"`{definition.name}` has the parameters {_listed(names)}, and has to have those of `{skill.__name__}`: "
+            f"{_listed(wanted)}."
+        )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+@contextlib.contextmanager
+def implemented_by(skill: Skill, function: Callable[..., Any]) -> Generator[None]:
+    """Have calls of a skill go to a function for the time of the block, whoever makes them."""
+    with handler({skill.function: function}):
+        yield
+
+
+# --- the examples of a skill ------------------------------------------------------------------------------------------
+
+_FIELD = "\0"
+
+
+def examples_of(prompt: str) -> str:
+    """The docstring of a skill as one whose examples can be run.
+
+    Braces that stand twice, since the docstring is a format string, stand once. An example with a field in it is left
+    out: what stands there is different in every call.
+    """
+    pieces = string.Formatter().parse(prompt)
+    text = "".join(literal + ("" if field is None else f"{_FIELD}{field}{_FIELD}") for literal, field, _, _ in pieces)
+    if ">>>" not in text:
+        return text.replace(_FIELD, "")
+    parts = doctest.DocTestParser().parse(text)
+    written = [_written(part) for part in parts if not (isinstance(part, doctest.Example) and _has_field(part))]
+    return "".join(written).replace(_FIELD, "")
+
+
+def _has_field(example: doctest.Example) -> bool:
+    return _FIELD in example.source or _FIELD in example.want
+
+
+def _written(part: str | doctest.Example) -> str:
+    if isinstance(part, str):
+        return part
+    margin = " " * part.indent
+    first, *rest = part.source.splitlines()
+    lines = [f">>> {first}", *(f"... {line}" for line in rest), *part.want.splitlines()]
+    return "".join(f"{margin}{line}\n" for line in lines)
