@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 import threading
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 __all__ = ["generated_name", "is_generated", "is_generated_name", "remember_source", "source_of"]
@@ -63,5 +63,7 @@ def is_generated_name(filename: str) -> bool:
 
 
 def is_generated(function: Any) -> bool:
-    """Whether a value is a function that a model wrote."""
+    """Whether a value is a function that a model wrote, bound or not."""
+    if type(function) is MethodType:
+        function = function.__func__
     return type(function) is FunctionType and is_generated_name(function.__code__.co_filename)

@@ -10,8 +10,8 @@ import pydantic
 from pydantic_core import ErrorDetails, from_json
 
 from effectful_agents.encoding.adapters import type_adapter
-from effectful_agents.encoding.functions import PROBLEM
 from effectful_agents.encoding.forgiving import has_double_keys, parsed, place, reread, unpack, well_formed
+from effectful_agents.encoding.functions import PROBLEM
 from effectful_agents.messages.text import safe_text
 
 __all__ = ["Misfit", "cut_name", "cut_text", "decode", "explain", "validate_text"]

@@ -1,6 +1,6 @@
 """STAND-IN until branch valid is merged."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class ModuleSource(str):

@@ -14,9 +14,9 @@ from typing import Any
 from pydantic_core import PydanticCustomError, PydanticOmit, PydanticUseDefault, core_schema
 
 from effectful_agents.encoding.forgiving import ARM, ENTRY, TAG
+from effectful_agents.encoding.functions import ENDS_CALL
 from effectful_agents.encoding.marks import NO_SCHEMAS
 from effectful_agents.encoding.names import without_addresses
-from effectful_agents.encoding.functions import ENDS_CALL
 from effectful_agents.encoding.shapes import chooser, recursive_refs
 
 __all__ = ["for_validation"]

@@ -66,7 +66,7 @@ class Settings:
 
     @property
     def executor(self) -> Literal["builtin", "restricted", "none"]:
-        """What runs code of the model; where it is told little, it is offered no tools for code unless somebody asks."""
+        """What runs code of the model; where it is told little, nothing does unless somebody asks for it."""
         return self.eval_provider or ("none" if self.is_brief or self.is_local else "builtin")
 
     @property

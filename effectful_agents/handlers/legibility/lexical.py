@@ -10,12 +10,13 @@ from typing import Any
 
 from effectful_agents.encoding import runs_code, tool_codec
 from effectful_agents.errors import ConfigurationError
+from effectful_agents.generated import is_generated
 from effectful_agents.messages import Message
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, call_assistant
 from effectful_agents.runtime import fwd, implements
 from effectful_agents.types import Scope, Skill, Tool
-from effectful_agents.types.walk import ToolSet, is_agent, is_tool, tools_in_scope
+from effectful_agents.types.walk import ToolSet, implicit_target, is_agent, is_tool, tools_in_scope
 
 __all__ = ["LexicalToolExtractor"]
 
@@ -83,7 +84,7 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
 
         The same set is given out as long as it holds, so that whoever describes the tools can go by its identity.
         """
-        of_this_call = env.skill.receiver is not None or any(map(_offers, env.arguments.values()))
+        of_this_call = bool(env.bindings) or env.skill.receiver is not None or any(map(_offers, env.arguments.values()))
         # What belongs to one call goes with it: a tool of an agent keeps the agent alive.
         kept = env.memo if of_this_call else env.context.memo
         found: _Found | None = kept.get(self._key)
@@ -136,7 +137,7 @@ def _look(env: Scope, kinds: frozenset[type]) -> tuple[list[str], list[Any]]:
     """
     seen = [
         pair
-        for namespace in env.context.namespaces()
+        for namespace in (env.bindings, *env.context.namespaces())
         for pair in list(namespace.items())
         if (kind := type(pair[1])) in kinds or (kind not in _PLAIN and _offers(pair[1]))
     ]
@@ -144,7 +145,7 @@ def _look(env: Scope, kinds: frozenset[type]) -> tuple[list[str], list[Any]]:
     for holder in (*env.arguments.values(), *others):
         if is_agent(holder):
             attributes = list(getattr(holder, "__dict__", {}).items())
-            seen += [pair for pair in attributes if type(pair[1]) in kinds or is_tool(pair[1])]
+            seen += [pair for pair in attributes if type(pair[1]) in kinds or is_tool(pair[1]) or is_generated(pair[1])]
     return [name for name, _ in seen], [value for _, value in seen]
 
 
@@ -154,4 +155,4 @@ def _offers(value: Any) -> bool:
 
 def is_implicit(tool: Tool) -> bool:
     """Whether a tool stands for a function that was not declared as one; `__implicit_target__` is that function."""
-    return hasattr(tool, "__implicit_target__")
+    return implicit_target(tool) is not None

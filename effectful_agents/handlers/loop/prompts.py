@@ -12,7 +12,7 @@ from effectful_agents.errors import ConfigurationError, EncodingError, PromptErr
 from effectful_agents.handlers.loop.sources import module_section
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.templates import prompted
-from effectful_agents.types import Agent, LexicalContext, Scope, Skill, Tool
+from effectful_agents.types import Agent, LexicalContext, Scope, Skill
 from effectful_agents.types.walk import tools_of
 
 __all__ = ["brief_task", "full_task", "user_section"]

@@ -33,10 +33,12 @@ __all__ = ["FinalBodySynthesizer"]
 
 
 class FinalBodySynthesizer(PromptInjectingInterpretation):
-    """There are two ways to answer a skill: to state the answer, or to submit a function that computes it, with the tool
-    `write_and_run_body`. Submit one where the work is easier to get wrong by hand than in code, as in a search, a count
-    or a long calculation, and where the skill's docstring has examples that the answer has to agree with. If you have
-    the answer already, state it; a function that only returns a constant is no use.
+    """There are two ways to answer a skill: to state the answer, or to submit a function that computes it.
+
+    The latter is done with the tool `write_and_run_body`. Submit a function where the work is easier to get wrong by
+    hand than in code, as in a search, a count or a long calculation, and where the skill's docstring has examples that
+    the answer has to agree with. If you have the answer already, state it; a function that only returns a constant is
+    no use.
 
     What to submit is said in the tool's own description: go by that, whatever other tools of the kind do. The function
     may use every name of the lexical scope. It is judged by the examples in the skill's docstring: it gets that
@@ -182,14 +184,15 @@ def _submission(skill: Skill) -> ToolSet:
 def _made(skill: Skill) -> _Submission:
     signature = skill.function.__signature__
     parameters = [one.annotation for one in signature.parameters.values()]
-    result = signature.return_annotation
     bound = skill.receiver is not None
-    tp: Any = MethodSkillBody[parameters[1:], result] if bound else SkillBody[parameters, result]
+    kind: Any = MethodSkillBody if bound else SkillBody
+    tp = kind[parameters[bound:], signature.return_annotation]
     function = types.FunctionType(_write_and_run_body.__code__, globals(), _NAME, _write_and_run_body.__defaults__)
-    function.__annotations__ = {"implementation": tp, "compact": CompactionScope, "return": result}
+    function.__annotations__ = {"implementation": tp, "compact": CompactionScope, "return": signature.return_annotation}
     names = list(signature.parameters)
     text = inspect.cleandoc(_write_and_run_body.__doc__ or "").format(
         signature=f"def {skill.__name__}({', '.join(names)})",
         receiver=_RECEIVER.format(name=names[0]) if bound else "",
     )
-    return _Submission.define(function, description=text, risk=Risk.DESTRUCTIVE)
+    tool: Any = _Submission.define(function, description=text, risk=Risk.DESTRUCTIVE)
+    return tool

@@ -75,7 +75,7 @@ def captured(stdout: io.StringIO, stderr: io.StringIO) -> Generator[None]:
 
 
 def _begin() -> None:
-    global _running  # noqa: PLW0603 - the streams of a process are one of a kind
+    global _running
     with _changing:
         _running += 1
         for place, name in enumerate(_NAMES):
@@ -86,7 +86,7 @@ def _begin() -> None:
 
 
 def _end() -> None:
-    global _running  # noqa: PLW0603
+    global _running
     with _changing:
         _running -= 1
         if _running:

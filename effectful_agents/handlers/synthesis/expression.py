@@ -19,6 +19,7 @@ from effectful_agents.generated import generated_name
 from effectful_agents.operations import code, session
 from effectful_agents.operations.loop import DecodedToolCall
 from effectful_agents.types import Tool
+from effectful_agents.types.walk import implicit_target
 
 __all__ = ["CallExpression", "ExpressionTool", "expression_tool"]
 
@@ -57,7 +58,7 @@ def expression_tool(tool: Tool, path: str) -> ExpressionTool:
     function.__annotations__ = {"call": Annotated[str, pydantic.AfterValidator(decode)], "return": Any}
     text = _DESCRIPTION.format(path=path, signature=signature_text(tool)[len(tool.__name__) :])
     described = f"{tool.description}\n\n{text}"
-    return ExpressionTool.define(
+    made: Any = ExpressionTool.define(
         function,
         name=tool.__name__,
         description=described,
@@ -65,6 +66,7 @@ def expression_tool(tool: Tool, path: str) -> ExpressionTool:
         effect=tool.effect,
         concurrent=tool.concurrent,
     )
+    return made
 
 
 _DESCRIPTION = """\
@@ -141,7 +143,7 @@ def _is_meant(callee: Any, tool: Tool) -> bool:
     # A method is made anew at each access, hence equality; a function that stands for a tool is what the scope holds.
     if isinstance(callee, Tool):
         return callee == tool
-    target = getattr(tool.function, "__implicit_target__", None)
+    target = implicit_target(tool.function)
     if target is None or not inspect.isroutine(callee):
         return False
     receiver = getattr(callee, "__self__", None)

@@ -55,17 +55,23 @@ class SkillBody[**P, R]:
     @classmethod
     def signature(cls, parameters: Any, result: Any) -> str:
         """What a model is told of the type."""
-        return type_name(Callable.__class_getitem__((parameters, result)))  # ty: ignore[unresolved-attribute]
+        function: Any = Callable
+        return type_name(function[parameters, result])
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         parameters, result = typing.get_args(source) or (..., Any)
         about = (
-            f"The source of a function of the type `{cls.signature(parameters, result)}`: imports and helpers, and last "
-            "its `def`."
+            f"The source of a function of the type `{cls.signature(parameters, result)}`: imports and helpers, and "
+            "last its `def`."
         )
-        form = Annotated[cls.form, pydantic.Field(description=about)]
-        codec = Codec(form, _write, lambda written, context: _read(written, context, cls), runs_code=True)
+        form: Any = Annotated
+        codec = Codec(
+            form[cls.form, pydantic.Field(description=about)],
+            _write,
+            lambda written, context: _read(written, context, cls),
+            runs_code=True,
+        )
         return {"type": "callable", "metadata": {CODEC: codec}}
 
 

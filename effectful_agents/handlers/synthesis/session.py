@@ -16,7 +16,7 @@ __all__ = ["ReplSession"]
 
 
 class ReplSession:
-    """Run code in one namespace, and give what it printed.
+    r"""Run code in one namespace, and give what it printed.
 
     What a piece of code binds, the next one sees. The code is run by `effectful_agents.operations.code.exec`, so under
     whichever executor is installed. Only what is printed in the context of the call is taken; other threads and tasks
@@ -36,7 +36,7 @@ class ReplSession:
     ...     for text in ("m = n + 1", "print(2 * m)"):
     ...         session.exec_code(operations.compile(text, "<text>"))
     ''
-    '42\\n'
+    '42\n'
     """
 
     stdout: io.StringIO

@@ -30,8 +30,8 @@ __all__ = ["StatefulReplSynthesizer"]
 
 _SECTION = section(
     "REPL session",
-    "This message opens a new session of `exec_code`. The arguments of the call in the heading above are bound in it by "
-    "their names, and so are the names of the lexical scope. What an earlier session had bound is gone.",
+    "This message opens a new session of `exec_code`. The arguments of the call in the heading above are bound in it "
+    "by their names, and so are the names of the lexical scope. What an earlier session had bound is gone.",
 )
 
 
@@ -42,8 +42,9 @@ def _bindings() -> Mapping[str, Any]:
 
 
 class StatefulReplSynthesizer(PromptInjectingInterpretation):
-    """With the tool `exec_code` you run Python in a session. What it sees, returns and refuses is said in its own
-    description: go by that, whatever other tools of the kind do.
+    """With the tool `exec_code` you run Python in a session.
+
+    What it sees, returns and refuses is said in its own description: go by that, whatever other tools of the kind do.
 
     There is one session for each call. It begins with the user message that opens the call, and ends with your answer;
     no later call sees anything of it, even where the messages of this one are still in view. What has to last goes onto
@@ -53,7 +54,7 @@ class StatefulReplSynthesizer(PromptInjectingInterpretation):
         def double(word: str) -> str:
             return word * 2
 
-        self.double = double         # from the next call on, a tool that you are offered
+        self.double = double         # from your next turn on, a tool that you are offered
         self.rooms["attic"] = "dry"  # a value on an object that was there before
 
         # in a later call, in a new session

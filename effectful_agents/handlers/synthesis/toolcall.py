@@ -15,15 +15,17 @@ from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, DecodedToolCall, call_assistant
 from effectful_agents.runtime import fwd, implements
 from effectful_agents.runtime.generics import has_type_variables
-from effectful_agents.types import Scope, Skill, Tool
-from effectful_agents.types.walk import ToolSet, is_agent, tools_of
+from effectful_agents.types import Scope, Tool
+from effectful_agents.types.walk import ToolSet, implicit_target, is_agent, is_tool, standing_for, tools_of
 
 __all__ = ["ExpressionToolCaller", "MixedToolCaller"]
 
 
 class ExpressionToolCaller(PromptInjectingInterpretation):
-    """You call the tools of the lexical scope by writing Python. Each has one parameter, `call`, for an expression; its
-    description says by what name to call it there, and with what signature. Go by that name, and not by one that you
+    """You call the tools of the lexical scope by writing Python.
+
+    Each has one parameter, `call`, for an expression; its description says by what name to call it there, and with what
+    signature. Go by that name, and not by one that you
     make up from the table of the lexical scope.
 
     The arguments in the call can be any expressions over the names of the lexical scope, and over what you have bound
@@ -71,10 +73,11 @@ class ExpressionToolCaller(PromptInjectingInterpretation):
 
 
 class MixedToolCaller(ExpressionToolCaller):
-    """You call most tools by their names, with JSON arguments that fit their schemas. Some have signatures that no schema
-    can say: with type variables, with `*args` or `**kwargs`, or with types that have no JSON form. Those you call by
-    writing Python. They have one parameter, `call`, for an expression, and their description says by what name to call
-    them there, and with what signature.
+    """You call most tools by their names, with JSON arguments that fit their schemas.
+
+    Some have signatures that no schema can say: with type variables, with `*args` or `**kwargs`, or with types that
+    have no JSON form. Those you call by writing Python. They have one parameter, `call`, for an expression, and their
+    description says by what name to call them there, and with what signature.
 
     Which way a tool is called is not for you to choose: its description and schema say it.
 
@@ -109,38 +112,37 @@ def _meant(call: DecodedToolCall[Any] | ToolCallDecodingError) -> DecodedToolCal
 
 
 def _paths(env: Mapping[str, Any], tools: Sequence[Tool]) -> Iterator[tuple[Tool, str]]:
-    """How the tools that the scope holds are called by code in it; the last way counts, which is the nearest."""
+    """How code in the scope calls the tools that the scope holds; of several ways the nearest comes last."""
     wanted = set(tools)
+    targets = {id(target): tool for tool in tools if (target := implicit_target(tool)) is not None}
     skill = env.skill if isinstance(env, Scope) else None
-    receiver = skill.receiver if isinstance(skill, Skill) else None
-    implicit = {id(tool.__implicit_target__): tool for tool in tools if hasattr(tool, "__implicit_target__")}
-    # Later ones replace earlier ones: the skill's own agent is the nearest.
+    receiver = skill.receiver if skill is not None else None
     for name, value in reversed(list(env.items())):
         if not isinstance(name, str) or not name.isidentifier() or (name[0] == "_" and value is not receiver):
             continue
-        if isinstance(value, Tool) and value in wanted:
-            yield value, name
-        elif id(value) in implicit:
-            yield implicit[id(value)], name
-        elif value is receiver or is_agent(value):
-            yield from _paths_of(value, name, wanted)
+        if is_tool(value):
+            if value in wanted:
+                yield value, name
+        elif id(value) in targets:
+            yield targets[id(value)], name
+        elif value is not None and (value is receiver or is_agent(value)):
+            for tool in tools_of(value, _known):
+                if tool in wanted:
+                    yield tool, f"{name}.{_attribute(value, tool)}"
 
 
-def _paths_of(holder: Any, name: str, wanted: set[Tool]) -> Iterator[tuple[Tool, str]]:
-    for tool in tools_of(holder, _implicit):
-        if tool in wanted:
-            yield tool, f"{name}.{_attribute(holder, tool)}"
-
-
-def _implicit(function: Any) -> Tool | None:
-    return function.__dict__.get("__implicit_tool__")
+def _known(function: Any) -> Tool | None:
+    """The tool that an extractor has made of a function."""
+    return standing_for(function) if "__implicit_tool__" in function.__dict__ else None
 
 
 def _attribute(holder: Any, tool: Tool) -> str:
     """The name under which an object has a tool, which need not be the tool's own."""
-    names = [*getattr(holder, "__dict__", {}), *dir(type(holder) if not isinstance(holder, type) else holder)]
-    own = tool.__name__
-    if own in names:
-        return own
-    qualified = tool.__qualname__.rpartition(".")[2]
-    return qualified if qualified in names else own
+    names = dict.fromkeys((tool.__name__, tool.__qualname__.rpartition(".")[2], *dir(holder)))
+    return next((name for name in names if _is_named(holder, name, tool)), tool.__name__)
+
+
+def _is_named(holder: Any, name: str, tool: Tool) -> bool:
+    value = inspect.getattr_static(holder, name, None)
+    value = getattr(value, "__func__", value) if isinstance(value, classmethod | staticmethod) else value
+    return value is not None and (value is tool or value is tool.function or value is implicit_target(tool.function))
