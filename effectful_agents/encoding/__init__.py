@@ -56,7 +56,7 @@ from effectful_agents.encoding.sections import render_section
 from effectful_agents.encoding.signatures import signature_text
 from effectful_agents.encoding.strict import StrictForm, strict_form, strict_response_format
 from effectful_agents.encoding.templates import format_as_content_blocks
-from effectful_agents.encoding.tools import ToolCodec, tool_codec
+from effectful_agents.encoding.tools import ToolCodec, encode_result, tool_codec
 from effectful_agents.encoding.values import encode
 
 __all__ = [
@@ -74,6 +74,7 @@ __all__ = [
     "decode",
     "dumps",
     "encode",
+    "encode_result",
     "fmt_dict",
     "fmt_list",
     "fmt_records",

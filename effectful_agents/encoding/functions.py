@@ -121,7 +121,7 @@ def made_function(
     names: Mapping[str, Any],
     *,
     label: str,
-    check: Callable[[ast.FunctionDef | ast.AsyncFunctionDef], None],
+    check: Callable[[ast.FunctionDef | ast.AsyncFunctionDef], None] = lambda _: None,
     splice: Callable[[], SplicedRegion],
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Make the function that a source ends with: it is parsed, checked, compiled and executed.

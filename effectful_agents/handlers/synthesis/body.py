@@ -10,8 +10,11 @@ import weakref
 from collections.abc import Callable, Mapping, MutableMapping, Sequence, Set
 from typing import Any
 
+import pydantic
+
 from effectful_agents.encoding import type_adapter
-from effectful_agents.encoding.names import plain_type
+from effectful_agents.encoding.decoding import explain
+from effectful_agents.encoding.names import plain_type, type_name
 from effectful_agents.errors import MissingHandlerError, ToolCallDecodingError, ToolCallExecutionError
 from effectful_agents.handlers.synthesis.implementation import MethodSkillBody, SkillBody, implemented_by
 from effectful_agents.messages import AssistantMessage, Message
@@ -109,25 +112,21 @@ def _value(skill: Skill, function: Callable[..., Any], args: tuple[Any, ...], kw
         value = function(*receiver, *bound.args, **bound.kwargs)
         if inspect.isawaitable(value):
             value = wait(value)
-    return type_adapter(skill.result_type(*args, **kwargs)).validate_python(value)
+    result_type = skill.result_type(*args, **kwargs)
+    try:
+        return type_adapter(result_type).validate_python(value)
+    except pydantic.ValidationError as error:
+        problem = explain(error.errors(include_url=False, include_context=False))
+        raise ValueError(f"the value of the function is no `{type_name(result_type)}`: {problem}") from error
 
 
 def _alone(
     message: AssistantMessage, tool_calls: Sequence[DecodedToolCall[Any] | ToolCallDecodingError]
 ) -> Sequence[DecodedToolCall[Any] | ToolCallDecodingError]:
-    """The calls of a turn, a submission among others refused.
-
-    Raises:
-        ToolCallDecodingError: None of the calls is left.
-    """
+    """The calls of a turn, a submission among others refused: each is answered, and the others are made."""
     if len(tool_calls) < 2:
         return tool_calls
-    checked = [_refused(message, call) if _is_submission(call) else call for call in tool_calls]
-    failures = [call for call in checked if isinstance(call, ToolCallDecodingError)]
-    if len(failures) == len(checked):
-        first, *others = failures
-        raise ToolCallDecodingError(first.original_error, message, first.raw_tool_call, others)
-    return checked
+    return [_refused(message, call) if _is_submission(call) else call for call in tool_calls]
 
 
 def _refused(message: AssistantMessage, call: Any) -> ToolCallDecodingError:

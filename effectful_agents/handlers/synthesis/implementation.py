@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import doctest
+import inspect
 import string
 import typing
 from collections.abc import Callable, Generator
@@ -12,7 +12,7 @@ from typing import Annotated, Any, override
 
 import pydantic
 
-from effectful_agents.encoding import EncodedFunction
+from effectful_agents.encoding import EncodedFunction, signature_text
 from effectful_agents.encoding.functions import made_function, source_of_function, told_as_problem
 from effectful_agents.encoding.marks import CODEC
 from effectful_agents.encoding.names import type_name
@@ -100,9 +100,9 @@ def _read(written: SynthesizedSkillBody, context: Any, cls: type[SkillBody]) -> 
             written.code,
             dict(context.items()),
             label=skill.__name__,
-            check=lambda definition: _check(definition, skill),
             splice=lambda: splice_skill_body(written.code, skill, context),
         )
+        _check_takes(function, skill)
         with contextlib.suppress(AttributeError):  # what a decorator made may have no place for it
             function.__doc__ = examples_of(skill.prompt)
         with implemented_by(skill, function):
@@ -110,28 +110,30 @@ def _read(written: SynthesizedSkillBody, context: Any, cls: type[SkillBody]) -> 
     return function
 
 
-def _check(definition: ast.FunctionDef | ast.AsyncFunctionDef, skill: Skill) -> None:
-    """Refuse a function that does not take the parameters of the skill, by place and by name."""
-    wanted = list(skill.function.__signature__.parameters)
-    given = definition.args
-    names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-    names += [one.arg for one in (given.vararg, given.kwarg) if one is not None]
-    receiver = skill.receiver is not None
-    if sorted(names[receiver:]) != sorted(wanted[receiver:]) or len(names) != len(wanted):
-        raise ValueError(
-            f"`{definition.name}` has the parameters {_listed(names)}, and has to have those of `{skill.__name__}`: "
-            f"{_listed(wanted)}."
-        )
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names) or "none"
+def _check_takes(function: Callable[..., Any], skill: Skill) -> None:
+    """Refuse a function that cannot be called with the arguments of the skill."""
+    kinds = skill.function.__signature__.parameters.values()
+    by_place = [one.name for one in kinds if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    by_name = {one.name: None for one in kinds if one.kind is one.KEYWORD_ONLY}
+    try:
+        inspect.signature(function).bind(*by_place, **by_name)
+    except TypeError as error:
+        name, wanted = getattr(function, "__name__", "it"), signature_text(skill.function)
+        raise ValueError(f"`{name}` cannot be called like `{wanted}`: {error}.") from error
 
 
 @contextlib.contextmanager
 def implemented_by(skill: Skill, function: Callable[..., Any]) -> Generator[None]:
     """Have calls of a skill go to a function for the time of the block, whoever makes them."""
-    with handler({skill.function: function}):
+    signature = skill.function.__signature__
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        # The defaults are those of the skill, whether or not the function has them too.
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return function(*bound.args, **bound.kwargs)
+
+    with handler({skill.function: call}):
         yield
 
 

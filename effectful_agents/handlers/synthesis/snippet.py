@@ -30,8 +30,8 @@ __all__ = ["StatefulReplSynthesizer"]
 
 _SECTION = section(
     "REPL session",
-    "This message opens a new session of `exec_code`. The arguments of the call in the heading above are bound in it "
-    "by their names, and so are the names of the lexical scope. What an earlier session had bound is gone.",
+    "This message opens a new session of `exec_code`. The arguments of this call are bound in it by their names, and "
+    "so are the names of the lexical scope. What an earlier session had bound is gone.",
 )
 
 
