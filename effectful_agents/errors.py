@@ -15,6 +15,7 @@
         ToolCallDecodingError      a tool call names no offered tool, or its arguments do not fit
         ResultDecodingError        the answer does not fit the return type
       ToolCallExecutionError       the model, or the author of the tool: the tool itself raised
+      TypeCheckerError             the operator: a type checker could not run
       LimitExceeded                the operator: a limit was reached
       Denied                       the operator: a policy ended the run
       GovernanceRefused            the operator: a rule refused what was said, asked or drafted
@@ -73,6 +74,7 @@ __all__ = [
     "Suspended",
     "ToolCallDecodingError",
     "ToolCallExecutionError",
+    "TypeCheckerError",
     "UncertainEffect",
     "UnknownPromptError",
     "describe_exception",
@@ -286,6 +288,10 @@ class ToolCallExecutionError[E: BaseException](AgentsError):
         """The result of the failed call: the exception, and where in the user's code it arose."""
         problem = describe_exception(self.original_error, include_traceback=include_traceback)
         return _tool_message(self.raw_tool_call.id, f"The tool raised an exception.\n{problem}")
+
+
+class TypeCheckerError(AgentsError, RuntimeError):
+    """A type checker could not run, or broke off; it says nothing about the code that it was given."""
 
 
 class LimitExceeded(AgentsError):

@@ -28,6 +28,7 @@ from effectful_agents.errors import (
     EncodingError,
     MissingHandlerError,
     ReplayDivergence,
+    TypeCheckerError,
     UncertainEffect,
     describe_exception,
 )
@@ -51,7 +52,7 @@ __all__ = [
     "told_as_problem",
 ]
 
-ENDS_CALL = (MissingHandlerError, Denied, UncertainEffect, ReplayDivergence)
+ENDS_CALL = (MissingHandlerError, TypeCheckerError, Denied, UncertainEffect, ReplayDivergence)
 """What code may raise while it is decoded, and the model could do nothing about."""
 
 PROBLEM = "generated_code"

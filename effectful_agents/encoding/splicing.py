@@ -1,25 +1,262 @@
-"""STAND-IN until branch valid is merged."""
+"""Code that a model wrote, put into the source of the skill that it is for, so that a type checker can read it.
 
-from typing import NamedTuple
+A checker knows what a name means only from the source around it. So the code goes into a function of its own that
+stands right behind the skill's definition, where it sees what the skill sees. Of the module that comes out, only the
+region of the code is to be reported:
+
+    region = splice_snippet("print(seats)", skill, env)
+    code.type_check(*region, lenient=True)
+
+What the source does not bind and the running program does (names of a session, or of cells of a notebook that were run
+before) is declared at the start of that function, with the types of the values. Where there is no source at all, the
+function stands in a module of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+from effectful_agents.encoding.contracts import GIVEN, Contract, renamed, synthetic_signature, with_annotations
+from effectful_agents.encoding.declarations import Declarations
+from effectful_agents.encoding.places import Place, place_of
+from effectful_agents.encoding.source_text import at_top_level, indented, last_function, names_in, plain_lines
+from effectful_agents.types import Skill
+
+__all__ = [
+    "ModuleSource",
+    "SplicedRegion",
+    "splice_function",
+    "splice_into_source",
+    "splice_skill_body",
+    "splice_snippet",
+]
+
+_WRAPPER = "__generated__"
+_FITS = "_expected"
+_INDENT = "    "
 
 
 class ModuleSource(str):
-    path = None
+    """The source of a module, which knows the file that it stands for.
+
+    Attributes:
+        path: The file, so that a checker finds its neighbours and takes it for the module that they import; or None.
+    """
+
+    path: str | None
+
+    def __new__(cls, text: str, path: str | None = None) -> Self:
+        source = super().__new__(cls, text)
+        source.path = path
+        return source
 
 
 class SplicedRegion(NamedTuple):
+    """A module with code in it; the arguments of `type_check`.
+
+    Attributes:
+        source: The module.
+        lo: The first line of the code, from 1.
+        hi: Its last line.
+    """
+
     source: ModuleSource
     lo: int
     hi: int
 
 
-def splice_snippet(snippet, skill, env, earlier=()):
-    return SplicedRegion(ModuleSource(snippet), 1, snippet.count("\n") + 1)
+def splice_snippet(
+    snippet: str, skill: Skill | None, env: Mapping[str, Any], earlier: Sequence[str] = ()
+) -> SplicedRegion:
+    r"""A piece of a session, as part of the body of the skill; to be checked with `lenient=True`.
+
+    Args:
+        snippet: The piece: statements, or a single expression.
+        skill: The skill whose call the session belongs to; None where there is none.
+        env: What the code sees: the names of the session, over the scope of the call.
+        earlier: The pieces that ran before it, in their order.
+
+    Raises:
+        SyntaxError: A piece is no Python.
+
+    >>> region = splice_snippet("total = sum(prices)", None, {"prices": [1.5, 2.0]})
+    >>> region.source.split("\n")[region.lo - 1 : region.hi]
+    ['    total = sum(prices)']
+    >>> "prices = _typing.cast('list[float]', None)" in region.source
+    True
+    """
+    place = _placed(skill)
+    pieces = [at_top_level(one) for one in (*earlier, snippet)]
+    before = [line for text, _ in pieces[:-1] for line in plain_lines(text)]
+    text, stars = pieces[-1]
+    opening = _Opening(place, skill, env)
+    opening.take_parameters()
+    opening.rebind("\n".join([*before, text]))
+    return splice_into_source(place, opening.head(before), text, (), stars, opening.top)
 
 
-def splice_skill_body(code, skill, env):
-    return SplicedRegion(ModuleSource(code), 1, code.count("\n") + 1)
+def splice_skill_body(code: str, skill: Skill, env: Mapping[str, Any]) -> SplicedRegion:
+    """A function that takes the place of the skill, held to the signature of the skill.
+
+    The parameters and the result of the function have the annotations that the skill declares for those of the same
+    place, whatever the model wrote there. The function may have helpers and imports before it; the last line of the
+    region is a call with the skill's arguments.
+
+    Args:
+        code: The source; its last statement is the function. That of a method takes `self` first.
+        skill: The skill.
+        env: What the code sees.
+
+    Raises:
+        SyntaxError: It is no Python.
+        ValueError: It does not end with a function.
+    """
+    place = _placed(skill)
+    text, stars = at_top_level(code)
+    function = last_function(text)
+    opening = _Opening(place, skill, env)
+    opening.take_parameters(bind=False)
+    contract = Contract.of(skill, place, opening.declarations)
+    opening.declare(text)
+    call = f"{function.name}({contract.arguments})  # this is how it is called"
+    return splice_into_source(
+        place, opening.head(), with_annotations(text, function, contract), (call,), stars, opening.top
+    )
 
 
-def splice_function(code, expected, skill, env):
-    return SplicedRegion(ModuleSource(code), 1, code.count("\n") + 1)
+def splice_function(code: str, expected: Any, skill: Skill | None, env: Mapping[str, Any]) -> SplicedRegion:
+    """A function that is to have a type, as part of the body of the skill.
+
+    The last line of the region assigns the function to a variable of that type.
+
+    Args:
+        code: The source; its last statement is the function.
+        expected: The type: `Callable[[int], str]`.
+        skill: The skill that is to return the function; None where there is none.
+        env: What the code sees.
+
+    Raises:
+        SyntaxError: It is no Python.
+        ValueError: It does not end with a function.
+    """
+    place = _placed(skill)
+    text, stars = at_top_level(code)
+    function = last_function(text)
+    opening = _Opening(place, skill, env)
+    opening.declare(text)
+    fits = f"{_FITS}: {opening.declarations.named(expected)!r} = {function.name}"
+    return splice_into_source(place, opening.head(), text, (fits,), stars, opening.top)
+
+
+def splice_into_source(
+    place: Place | None,
+    head: Sequence[str],
+    code: str,
+    after: Sequence[str] = (),
+    imports: Sequence[str] = (),
+    top: Sequence[str] = (),
+) -> SplicedRegion:
+    """The module with a function behind the skill that holds the code.
+
+    Args:
+        place: Where the skill is written; None for a module of its own.
+        head: The lines of that function before the code: its `def`, declarations.
+        code: The code.
+        after: Lines behind it, in the region.
+        imports: Statements for the end of the module.
+        top: Statements for its beginning.
+    """
+    outer = place.indent if place is not None else ""
+    inner = outer + _INDENT
+    region = [*(indented(code.rstrip(), inner) or [""]), *(inner + line for line in after)]
+    opened = indented("\n".join(head), outer)
+    spliced = [*opened, *region, f"{inner}pass"]
+    lines = place.lines if place is not None else []
+    at = (place.node.end_lineno or 0) if place is not None else 0
+    first = place.top if place is not None else 0
+    made = [*lines[:first], *top, *lines[first:at], *spliced, *lines[at:], *imports]
+    source = ModuleSource("\n".join(made).rstrip() + "\n", place.path if place is not None else None)
+    lo = len(top) + at + len(opened) + 1
+    return SplicedRegion(source, lo, lo + len(region) - 1)
+
+
+def _placed(skill: Skill | None) -> Place | None:
+    return place_of(skill) if skill is not None else None
+
+
+class _Opening:
+    """The head of the function that the code stands in: parameters, and what is declared before the code.
+
+    Whatever the code may bind anew is bound by an assignment: a parameter or an import has a declared type.
+
+    Attributes:
+        declarations: The statements before the code.
+        top: Statements for the beginning of the module.
+    """
+
+    def __init__(self, place: Place | None, skill: Skill | None, env: Mapping[str, Any]) -> None:
+        known = place.names if place is not None else frozenset()
+        self.top: list[str] = []
+        if place is not None and place.path is None:
+            # What is in no file may go on from another piece of source: a cell, a line of a REPL.
+            around = Declarations(place.module, known, env)
+            missing = [name for name in place.missing if name in env]
+            for name in missing:
+                around.declare(name, env[name])
+            known = known.union(missing)
+            self.top = around.lines
+        self.declarations = Declarations(place.module if place is not None else None, known, env)
+        self._place = place
+        self._skill = skill
+        self._env = env
+        self._known = known
+        self._parameters: list[str] = []
+        self._bound: set[str] = set()
+
+    def head(self, before: Sequence[str] = ()) -> list[str]:
+        """The lines of the function up to the code; `before` come last."""
+        types = getattr(self._place.node, "type_params", []) if self._place is not None else []
+        of = f"[{', '.join(map(ast.unparse, types))}]" if types else ""
+        kind = self._place.kind if self._place is not None else ""
+        decorator = [f"@{kind}"] if kind else []
+        opened = [*decorator, f"def {_WRAPPER}{of}({', '.join(self._parameters)}) -> None:"]
+        return [*opened, *indented("\n".join([*self.declarations.lines, *before]), _INDENT)]
+
+    def take_parameters(self, bind: bool = True) -> None:
+        """Have the parameters of the skill, under other names; `bind` binds their own as well."""
+        names: list[str] = []
+        if self._place is not None:
+            self._parameters, names = renamed(self._place.node.args)
+        elif self._skill is not None:
+            for one in synthetic_signature(self._skill).parameters.values():
+                tp = one.annotation
+                if one.kind is one.VAR_POSITIONAL:
+                    tp = tuple.__class_getitem__((tp, ...))
+                elif one.kind is one.VAR_KEYWORD:
+                    tp = dict.__class_getitem__((str, tp))
+                self.declarations.cast(f"{GIVEN}{one.name}", self.declarations.named(tp))
+                names.append(one.name)
+        if bind:
+            self.declarations.lines += [f"{name} = {GIVEN}{name}" for name in names]
+            self._bound.update(names)
+
+    def rebind(self, text: str) -> None:
+        """Declare what the text names, so that it can bind it anew."""
+        free, assigned = names_in(text)
+        for name in assigned:
+            if name in self._env and name not in self._bound:
+                self.declarations.cast(name, self.declarations.of_value(self._env[name]))
+                self._bound.add(name)
+        self._declare(free)
+
+    def declare(self, text: str) -> None:
+        """Declare what the text names and does not bind."""
+        self._declare(names_in(text)[0])
+
+    def _declare(self, free: Iterable[str]) -> None:
+        for name in free:
+            if name in self._env and name not in self._bound and name not in self._known:
+                self.declarations.declare(name, self._env[name])
+                self._bound.add(name)

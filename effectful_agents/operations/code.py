@@ -13,10 +13,12 @@ code may do. The names are those of the builtins that they stand for: import the
 from __future__ import annotations
 
 import ast
-from types import CodeType
+from collections.abc import Callable, Mapping
+from types import CodeType, ModuleType
 from typing import Any, Literal
 
 from effectful_agents.errors import MissingHandlerError
+from effectful_agents.operations.doctests import Executor, run_examples
 from effectful_agents.runtime import Operation
 
 __all__ = ["compile", "eval", "exec", "parse", "run_doctests", "type_check"]
@@ -102,15 +104,35 @@ def type_check(source: str, lo: int | None = None, hi: int | None = None, *, len
 
 
 @Operation.define
-def run_doctests(obj: Any, globs: Any) -> None:
-    """STAND-IN."""
-    import doctest, contextlib, io
-    from unittest import mock
+def run_doctests(obj: Callable[..., Any] | type | ModuleType, globs: Mapping[str, Any]) -> None:
+    r"""Run the examples in the docstring of something that a model wrote; one without examples passes.
 
-    parser = doctest.DocTestParser()
-    test = parser.get_doctest(obj.__doc__ or "", dict(globs), getattr(obj, "__name__", "x"), "<doctest>", 0)
-    out = io.StringIO()
-    runner = doctest.DocTestRunner(verbose=False)
-    runner.run(test, out=out.write)
-    if runner.failures:
-        raise TypeError(out.getvalue())
+    Unlike the others this operation has its meaning here: to find examples and to compare what comes out is the same
+    work whatever is installed. They are read, compiled and run by `parse`, `compile` and `exec`, and so may do what the
+    code may do that they are about.
+
+    Args:
+        obj: A function; or a class or module, and then the docstrings of what is in it count as well.
+        globs: The names that the examples see. They stay as they are.
+
+    Raises:
+        TypeError: An example fails; the message shows the first few that do.
+        MissingHandlerError: There are examples, and no executor.
+
+    >>> from effectful_agents import handler
+    >>> from effectful_agents.handlers.execution import BuiltinExecutor
+    >>> def double(n: int) -> int:
+    ...     return n + 2
+    >>> double.__doc__ = ">>> double(3)\n6"
+    >>> with handler(BuiltinExecutor()):
+    ...     run_doctests(double, {"double": double})
+    Traceback (most recent call last):
+    TypeError: 1 of 1 example in the docstring of `double` failed.
+    In `double`:
+        double(3)
+    Expected:
+        6
+    Got:
+        5
+    """
+    run_examples(obj, globs, Executor(parse, compile, exec))

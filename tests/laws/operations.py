@@ -13,6 +13,7 @@ from effectful.ops.types import Operation
 import effectful_agents.operations
 from effectful_agents import NotHandled, Skill, Tool
 from effectful_agents.messages import StreamStart
+from effectful_agents.operations import code
 from effectful_agents.operations.history import agents_called, append_message, conversation, get_history
 from effectful_agents.operations.loop import (
     DecodedToolCall,
@@ -65,6 +66,8 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     agents_called: lambda: agents_called(),
     conversation: lambda: conversation(ask),
     skill_prompt: lambda: skill_prompt(ask),
+    code.type_check: lambda: code.type_check("x = 1", 1, 1, lenient=True),
+    code.run_doctests: lambda: code.run_doctests(measure, {}),
     emit: lambda: emit(StreamStart()),
     now: lambda: now(),
     sleep: lambda: sleep(0),

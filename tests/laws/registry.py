@@ -39,7 +39,8 @@ from effectful_agents.handlers.observability.rich import RichTerminalRenderer
 from effectful_agents.handlers.provision.http import HttpModel
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
-from effectful_agents.handlers.validation import PydanticSkillArgValidator
+from effectful_agents.handlers.validation import PydanticSkillArgValidator, TyTypeChecker
+from effectful_agents.handlers.validation.mypy import MypyTypeChecker
 from effectful_agents.messages import PartialValue
 from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool
 from effectful_agents.operations.steps import emit
@@ -88,6 +89,8 @@ SAMPLES: Mapping[type, Make] = {
     Deadline: lambda around: Deadline(3600),
     PartialAnswers: lambda around: PartialAnswers(),
     PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
+    TyTypeChecker: lambda around: TyTypeChecker(),
+    MypyTypeChecker: lambda around: MypyTypeChecker(),
     TenacityRetryer: lambda around: TenacityRetryer(stop=tenacity.stop_after_attempt(3)),
     ToolOutputCap: lambda around: ToolOutputCap(),
     HistoryCompactor: lambda around: HistoryCompactor(limit=100_000),
@@ -161,7 +164,7 @@ ORDERED: tuple[Ordered, ...] = (
         Ordered(AgentLoop, inner, _TERMINAL)
         for inner in (
             *(DeferredTools, LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder),
-            *(SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer),
+            *(SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
         )
     ),
     Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
@@ -195,7 +198,7 @@ ORDERED: tuple[Ordered, ...] = (
 
 WITH_SECTIONS = (
     *(DeferredTools, FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
-    *(PydanticSkillArgValidator, TenacityRetryer),
+    *(PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
 )
 
 EXCLUSIVE: Mapping[type, str] = {

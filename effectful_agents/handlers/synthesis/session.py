@@ -9,8 +9,8 @@ from typing import Any
 
 from effectful_agents.errors import MissingHandlerError
 from effectful_agents.generated import source_of
-from effectful_agents.handlers.synthesis.capture import captured
 from effectful_agents.operations import code as operations
+from effectful_agents.runtime.capturing import captured
 
 __all__ = ["ReplSession"]
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import pydantic
 import pytest
-from annotated_types import Ge, Le, Len
+from annotated_types import Ge, Le, Len, Predicate
+from typing_extensions import Doc
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
 from effectful_agents.handlers.validation import PydanticSkillArgValidator
@@ -144,6 +145,52 @@ def test_an_agent_whose_call_is_refused_keeps_its_history():
     bot = Bot()
     refused(bot.spell, -1)
     assert bot.__history__ == []
+
+
+type NonEmpty[T] = Annotated[list[T], Len(1)]
+
+
+def test_an_alias_with_parameters_has_its_constraint():
+    @Skill.define
+    def total(numbers: NonEmpty[int]) -> int:
+        """Add {numbers}."""
+        raise NotHandled
+
+    assert arguments(total, [1]) == (([1],), {})
+    assert "at least 1 item" in refused(total, [])
+
+
+def test_a_description_is_no_constraint():
+    class Engine: ...
+
+    @Skill.define
+    def start(
+        engine: Annotated[Engine, Doc("what runs")],
+        names: Annotated[list[str], pydantic.Field(description="whose it is")],
+        more: Annotated[list[str], "whatever"],
+    ) -> str:
+        """Start."""
+        raise NotHandled
+
+    given = (Engine(), ["a"], ["b"])
+    args, _ = arguments(start, *given)
+    assert all(found is one for found, one in zip(args, given, strict=True))
+
+
+def test_what_has_no_form_on_the_wire_may_have_a_constraint():
+    class Engine:
+        on = False
+
+    @Skill.define
+    def drive(engine: Annotated[Engine, Predicate(lambda engine: engine.on)]) -> str:
+        """Drive."""
+        raise NotHandled
+
+    engine = Engine()
+    assert "Predicate" in refused(drive, engine)
+    assert "instance of" in refused(drive, "an engine")
+    engine.on = True
+    assert arguments(drive, engine)[0][0] is engine
 
 
 # What takes the place of an argument

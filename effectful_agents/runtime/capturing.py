@@ -19,7 +19,7 @@ __all__ = ["captured"]
 
 _NAMES = ("stdout", "stderr")
 
-_buffers: contextvars.ContextVar[tuple[TextIO, TextIO] | None] = contextvars.ContextVar(
+_buffers: contextvars.ContextVar[tuple[TextIO | None, TextIO | None] | None] = contextvars.ContextVar(
     "effectful_agents_captured", default=None
 )
 _changing = threading.Lock()
@@ -40,7 +40,8 @@ class _Routed:
 
     def _target(self) -> Any:
         buffers = _buffers.get()
-        return self._behind if buffers is None else buffers[self._place]
+        mine = buffers[self._place] if buffers is not None else None
+        return self._behind if mine is None else mine
 
     # Not by `__getattr__`: `print` and others look for it again and again.
     def write(self, text: str) -> int:
@@ -60,8 +61,8 @@ class _Routed:
 
 
 @contextlib.contextmanager
-def captured(stdout: io.StringIO, stderr: io.StringIO) -> Generator[None]:
-    """Have what is printed in this context written to two buffers for the time of the block.
+def captured(stdout: io.StringIO, stderr: io.StringIO | None = None) -> Generator[None]:
+    """Have what is printed in this context written to buffers for the time of the block.
 
     Threads that are started meanwhile have contexts of their own, and print where they would have printed without it.
     """
