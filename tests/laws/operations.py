@@ -29,6 +29,7 @@ from effectful_agents.operations.loop import (
     steer,
 )
 from effectful_agents.operations.prompt import section
+from effectful_agents.operations.session import exec_code, repl_env, repl_history
 from effectful_agents.operations.steps import emit
 from effectful_agents.operations.templates import skill_prompt
 from effectful_agents.operations.world import fresh_id, now, random, sleep
@@ -50,6 +51,8 @@ def ask(question: str) -> str:
 
 CALL: Any = DecodedToolCall(measure, inspect.signature(measure).bind("abc"), "c1", "measure")
 
+CODE = compile("1", "<text>", "eval")
+
 PERFORM: dict[Operation, Callable[[], Any]] = {
     call_agent: lambda: ask("?"),
     call_system: lambda: call_system(section("Harness"), section("Task", "Do it.")),
@@ -69,6 +72,13 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     code.type_check: lambda: code.type_check("x = 1", 1, 1, lenient=True),
     code.run_doctests: lambda: code.run_doctests(measure, {}),
     emit: lambda: emit(StreamStart()),
+    code.parse: lambda: code.parse("1", "<text>"),
+    code.compile: lambda: code.compile("1", "<text>"),
+    code.exec: lambda: code.exec(CODE, {}),
+    code.eval: lambda: code.eval(CODE, {}),
+    exec_code: lambda: exec_code(CODE),
+    repl_env: lambda: repl_env(),
+    repl_history: lambda: repl_history(),
     now: lambda: now(),
     sleep: lambda: sleep(0),
     fresh_id: lambda: fresh_id(),

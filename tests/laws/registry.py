@@ -22,6 +22,7 @@ import effectful_agents.handlers
 import effectful_agents.testing
 from effectful_agents import ObjectInterpretation, implements
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
+from effectful_agents.handlers.execution import BuiltinExecutor
 from effectful_agents.handlers.legibility import (
     DeferredTools,
     FrameworkDocumenter,
@@ -39,6 +40,12 @@ from effectful_agents.handlers.observability.rich import RichTerminalRenderer
 from effectful_agents.handlers.provision.http import HttpModel
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
+from effectful_agents.handlers.synthesis import (
+    ExpressionToolCaller,
+    FinalBodySynthesizer,
+    MixedToolCaller,
+    StatefulReplSynthesizer,
+)
 from effectful_agents.handlers.validation import PydanticSkillArgValidator, TyTypeChecker
 from effectful_agents.handlers.validation.mypy import MypyTypeChecker
 from effectful_agents.messages import PartialValue
@@ -72,6 +79,8 @@ SAMPLES: Mapping[type, Make] = {
     ScriptedModel: lambda around: ScriptedModel(*around.replies),
     AgentLoop: lambda around: AgentLoop(turns=5),
     DeferredTools: lambda around: DeferredTools(threshold=0, always=["measure", "break_down"]),
+    ExpressionToolCaller: lambda around: ExpressionToolCaller(),
+    MixedToolCaller: lambda around: MixedToolCaller(),
     LexicalToolExtractor: lambda around: LexicalToolExtractor(),
     ImplicitToolExtractor: lambda around: ImplicitToolExtractor(),
     LiteLLMConfigurer: lambda around: LiteLLMConfigurer("scripted", temperature=0),
@@ -91,12 +100,15 @@ SAMPLES: Mapping[type, Make] = {
     PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
     TyTypeChecker: lambda around: TyTypeChecker(),
     MypyTypeChecker: lambda around: MypyTypeChecker(),
+    BuiltinExecutor: lambda around: BuiltinExecutor(),
+    StatefulReplSynthesizer: lambda around: StatefulReplSynthesizer(),
+    FinalBodySynthesizer: lambda around: FinalBodySynthesizer(),
     TenacityRetryer: lambda around: TenacityRetryer(stop=tenacity.stop_after_attempt(3)),
     ToolOutputCap: lambda around: ToolOutputCap(),
     HistoryCompactor: lambda around: HistoryCompactor(limit=100_000),
 }
 
-NEEDED = (ScriptedModel, AgentLoop, LexicalToolExtractor, HistoryBuilder, TenacityRetryer)
+NEEDED = (ScriptedModel, AgentLoop, LexicalToolExtractor, HistoryBuilder, BuiltinExecutor, TenacityRetryer)
 """Without these no call comes to an end; whatever else is tried is tried among them."""
 
 
@@ -165,6 +177,7 @@ ORDERED: tuple[Ordered, ...] = (
         for inner in (
             *(DeferredTools, LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder),
             *(SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
+            *(ExpressionToolCaller, MixedToolCaller, BuiltinExecutor, StatefulReplSynthesizer, FinalBodySynthesizer),
         )
     ),
     Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
@@ -199,6 +212,7 @@ ORDERED: tuple[Ordered, ...] = (
 WITH_SECTIONS = (
     *(DeferredTools, FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor),
     *(PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
+    *(ExpressionToolCaller, MixedToolCaller, BuiltinExecutor, StatefulReplSynthesizer, FinalBodySynthesizer),
 )
 
 EXCLUSIVE: Mapping[type, str] = {

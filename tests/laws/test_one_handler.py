@@ -21,6 +21,7 @@ from effectful_agents.errors import (
     Suspended,
 )
 from effectful_agents.handlers.durability import transaction
+from effectful_agents.handlers.execution import BuiltinExecutor
 from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.operations.loop import completion
@@ -51,7 +52,7 @@ def stack_with(cls: type, around: Surroundings) -> list[Any]:
     return [SAMPLES[one](around) for one in classes]
 
 
-FORWARDING_NOTHING = (ScriptedModel, AgentLoop, LiteLLMConfigurer)
+FORWARDING_NOTHING = (ScriptedModel, AgentLoop, LiteLLMConfigurer, BuiltinExecutor)
 """These answer some of their operations all alone."""
 
 

@@ -166,7 +166,11 @@ def test_an_annotation_that_names_nothing_is_told_by_name():
     def poem(theme: Unknown) -> str:  # noqa: F821
         """Write about {theme}."""
 
-    with handler(harness(eval_provider="none")), handler(ScriptedModel("ok")), pytest.raises(DefinitionError, match="`Unknown`"):
+    with (
+        handler(harness(eval_provider="none")),
+        handler(ScriptedModel("ok")),
+        pytest.raises(DefinitionError, match="`Unknown`"),
+    ):
         poem("x")
 
 
@@ -240,7 +244,11 @@ def test_a_term_as_argument_is_refused():
         """Write about {theme}."""
         raise NotHandled
 
-    with handler(harness(eval_provider="none")), handler(ScriptedModel()), pytest.raises(ConfigurationError, match="uninterpreted term"):
+    with (
+        handler(harness(eval_provider="none")),
+        handler(ScriptedModel()),
+        pytest.raises(ConfigurationError, match="uninterpreted term"),
+    ):
         poem(free())
 
 

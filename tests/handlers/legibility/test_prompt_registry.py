@@ -195,14 +195,22 @@ def test_a_function_may_choose_the_prompt():
 
 def test_a_call_inside_a_call_has_its_own_prompt():
     under = registry(thank="Thanks: {name}", triage="Outer: {ticket.text}")
-    with handler(harness(eval_provider="none")), handler(under), handler(ScriptedModel(calls("thank", name="Bob"), "thanks", "done")) as m:
+    with (
+        handler(harness(eval_provider="none")),
+        handler(under),
+        handler(ScriptedModel(calls("thank", name="Bob"), "thanks", "done")) as m,
+    ):
         assert triage(Ticket("x")) == "done"
     assert m.requests[1]["messages"][-1]["content"].endswith("Thanks: Bob")
 
 
 def test_a_handler_of_a_skill_handles_it_whatever_its_prompt_is():
     desk = Desk()
-    with handler(harness(eval_provider="none")), handler(registry(Desk__ask="new {question}")), handler(ScriptedModel()):
+    with (
+        handler(harness(eval_provider="none")),
+        handler(registry(Desk__ask="new {question}")),
+        handler(ScriptedModel()),
+    ):
         with handler({desk.ask: lambda question: "stub"}):
             assert desk.ask("?") == "stub"
             assert prompted(desk.ask)("?") == "stub"
@@ -214,7 +222,10 @@ def test_a_handler_of_a_skill_handles_it_whatever_its_prompt_is():
 
 
 def test_the_system_message_says_what_the_user_message_says():
-    with handler(harness(eval_provider="none")), handler(registry(Desk__ask="New: {question}", Desk__tell="Newer: {text}")):
+    with (
+        handler(harness(eval_provider="none")),
+        handler(registry(Desk__ask="New: {question}", Desk__tell="Newer: {text}")),
+    ):
         messages = _with("ok", lambda: run(Desk().ask, "?")).messages
     system = messages[0]["content"]
     agent = system[system.index("\n## Agent Desk") :]
@@ -232,7 +243,11 @@ def tool(request: Any, name: str) -> str:
 
 
 def test_other_skills_are_told_of_it_in_the_same_words():
-    with handler(harness(eval_provider="none")), handler(registry(thank="Thank {name}, warmly.")), handler(ScriptedModel("ok")) as model:
+    with (
+        handler(harness(eval_provider="none")),
+        handler(registry(thank="Thank {name}, warmly.")),
+        handler(ScriptedModel("ok")) as model,
+    ):
         triage(Ticket("x"))
     assert tool(model.requests[0], "thank") == "Thank {name}, warmly."
 
@@ -261,7 +276,10 @@ def test_a_skill_that_asks_by_name_is_offered_where_nobody_has_its_prompt():
 
 def test_deferred_skills_are_found_by_their_prompts():
     model = ScriptedModel(calls("search_tools", query="gratitude"), "ok")
-    with handler(harness(tool_collection="none", eval_provider="none")), handler(registry(thank="Express gratitude to {name}.")):
+    with (
+        handler(harness(tool_collection="none", eval_provider="none")),
+        handler(registry(thank="Express gratitude to {name}.")),
+    ):
         with handler(DeferredTools(threshold=0, max_results=1)), handler(LexicalToolExtractor()), handler(model):
             triage(Ticket("x"))
     assert "Express gratitude" in model.requests[1]["messages"][-1]["content"]
@@ -353,7 +371,11 @@ def test_the_wrong_prompt_of_a_skill_that_is_only_offered_is_refused_too():
 
 
 def test_a_missing_prompt_lists_those_that_there_are():
-    with handler(harness(eval_provider="none")), handler(registry(farewell="Bye {name}")), handler(registry(greetings="Hi {name}")):
+    with (
+        handler(harness(eval_provider="none")),
+        handler(registry(farewell="Bye {name}")),
+        handler(registry(greetings="Hi {name}")),
+    ):
         with pytest.raises(UnknownPromptError) as raised:
             greet("Ann")
     assert raised.value.available == ("farewell", "greetings")
