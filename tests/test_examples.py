@@ -370,7 +370,7 @@ def test_countdown_is_answered_with_code_that_its_examples_accept(run):
         "reasoning/countdown", *replies, words=("1", "2", "25", "--target", "51"), eval_provider="builtin"
     )
     target, _, expression = out.strip().partition(" = ")
-    assert (target, eval(expression)) == ("51", 51)  # noqa: S307 - of our own script
+    assert (target, eval(expression)) == ("51", 51)
     assert "countdown([2, 3, 7], 13)" in second["messages"][-1]["content"]
 
 
@@ -391,7 +391,8 @@ def test_planets_is_answered_from_the_table(run):
 
 
 def test_word_rule_uses_the_function_that_the_model_wrote(run):
-    code = 'def fits(word: str) -> bool:\n    """\n    >>> fits(\'noon\')\n    True\n    """\n    return word == word[::-1]'
+    examples = '"""\n    >>> fits(\'noon\')\n    True\n    """'
+    code = f"def fits(word: str) -> bool:\n    {examples}\n    return word == word[::-1]"
     wrong = code.replace("[::-1]", "")
     replies = [
         says(json.dumps({"code": text})) for text in (wrong.replace("'noon'", "'stone'").replace("True", "False"), code)

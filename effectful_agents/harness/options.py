@@ -144,8 +144,16 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--system-prompt", choices=["full", "brief"], help="how much the model is told (brief for local models)")
     add("--dump-system-prompt", metavar="FILE", help="write the system message to this Markdown file")
     add("--tool-collection", choices=["none", "explicit", "auto"], help="which tools are offered (explicit)")
-    add("--tool-calling", choices=["auto", "code", "json"], help="how tools are called (auto; json where no code is run)")
-    add("--eval-provider", choices=["builtin", "restricted", "none"], help="what runs code of the model (builtin: plain Python in this process, with nothing to hold it back; none for local models)")
+    add(
+        "--tool-calling",
+        choices=["auto", "code", "json"],
+        help="how tools are called (auto; json where no code is run)",
+    )
+    add(
+        "--eval-provider",
+        choices=["builtin", "restricted", "none"],
+        help="what runs code of the model (builtin: as plain Python, which may do anything; none for local models)",
+    )
     add("--type-checker", choices=["mypy", "ty", "none"], help="what checks code of the model before it runs (ty)")
     add("--no-check-contracts", dest="check_contracts", action="store_false", help="do not check arguments of skills")
     add("--strict-tools", action="store_true", help="send the tools in strict form, where they have one")

@@ -8,7 +8,7 @@ from typing import Any
 from effectful_agents.errors import MissingHandlerError
 from effectful_agents.operations.history import CompactionScope
 from effectful_agents.runtime import Operation
-from effectful_agents.types import Tool
+from effectful_agents.types import Risk, Tool
 
 __all__ = ["exec_code", "repl_env", "repl_history"]
 
@@ -16,8 +16,9 @@ _SESSION = "Install `StatefulReplSynthesizer()` of `effectful_agents.handlers.sy
 
 
 # A tool, whose docstring the model reads. For programmers: performed with a code object, it gives what the code printed
-# and then what it wrote to the error output, and raises whatever the code raises.
-@Tool.define
+# and then what it wrote to the error output, and raises whatever the code raises. What code can do is for the executor
+# to say, so it is taken for the worst.
+@Tool.define(risk=Risk.DESTRUCTIVE)
 def exec_code(code: CodeType, compact: CompactionScope = CompactionScope.NONE) -> str:
     """Run Python code in the session of this call, and get what it printed.
 

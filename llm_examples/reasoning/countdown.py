@@ -8,10 +8,16 @@ The model's code runs in this process, as plain Python: `--eval-provider restric
 import argparse
 import ast
 import operator
+from collections.abc import Callable
 
 from effectful_agents import NotHandled, Skill
 
-OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 
 
 def value(expression: str, numbers: list[int]) -> float:

@@ -20,7 +20,7 @@ from rich.console import Console
 
 import effectful_agents.handlers
 import effectful_agents.testing
-from effectful_agents import ObjectInterpretation, implements
+from effectful_agents import ObjectInterpretation, Tool, implements
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
 from effectful_agents.handlers.execution import BuiltinExecutor
 from effectful_agents.handlers.legibility import (
@@ -162,6 +162,13 @@ class _NotedCap(ToolOutputCap):
         return {**message, "content": f"{message['content']} (all of it)"}, value, is_final
 
 
+class _MeasuringByExpression(MixedToolCaller):
+    """Takes a tool of the programs for one that JSON cannot say; they have no other."""
+
+    def wraps(self, tool: Tool) -> bool:
+        return tool.__name__ == "measure"
+
+
 _SHORT: Mapping[type, Make] = {
     ToolOutputCap: lambda around: _NotedCap(150),
     HistoryCompactor: lambda around: HistoryCompactor(limit=50),
@@ -193,7 +200,17 @@ ORDERED: tuple[Ordered, ...] = (
     *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, ProgressDisplay, RichTerminalRenderer)),
     *(
         Ordered(DeferredTools, inner, "it defers what is offered further inside, and the loop gets the rest as it is")
-        for inner in (LexicalToolExtractor, ImplicitToolExtractor)
+        for inner in (LexicalToolExtractor, ImplicitToolExtractor, StatefulReplSynthesizer, FinalBodySynthesizer)
+    ),
+    *(
+        Ordered(
+            caller,
+            extractor,
+            "it has called by expressions what is collected further inside",
+            {MixedToolCaller: lambda around: _MeasuringByExpression()},
+        )
+        for caller in (ExpressionToolCaller, MixedToolCaller)
+        for extractor in (LexicalToolExtractor, ImplicitToolExtractor)
     ),
     Ordered(
         HistoryBuilder,

@@ -10,7 +10,7 @@ from effectful_agents.errors import ToolCallExecutionError
 from effectful_agents.handlers.synthesis.session import ReplSession
 from effectful_agents.messages import Message, UserMessage
 from effectful_agents.operations.history import CompactionScope, compact_, get_history
-from effectful_agents.operations.legibility import PromptInjectingInterpretation
+from effectful_agents.operations.legibility import PromptInjectingInterpretation, with_section
 from effectful_agents.operations.loop import (
     AssistantResult,
     DecodedToolCall,
@@ -86,7 +86,7 @@ class StatefulReplSynthesizer(PromptInjectingInterpretation):
 
     @implements(call_user)
     def call_user(self, user_prompt: PromptSection) -> UserMessage:
-        return fwd({**user_prompt, "content": [*user_prompt["content"], _SECTION]})
+        return fwd(with_section(user_prompt, _SECTION))
 
     @implements(call_assistant)
     def call_assistant(

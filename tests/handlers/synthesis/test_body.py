@@ -13,12 +13,13 @@ from typing import Annotated, Any
 import annotated_types
 import pytest
 
-from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
-from effectful_agents.encoding import encode, json_schema
-from effectful_agents.errors import ToolCallDecodingError, ToolCallExecutionError
+from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, fwd, handler, harness
+from effectful_agents.encoding import decode, encode, json_schema
+from effectful_agents.errors import MissingHandlerError, ToolCallDecodingError, ToolCallExecutionError
 from effectful_agents.handlers.execution import BuiltinExecutor
-from effectful_agents.handlers.synthesis import MethodSkillBody, SkillBody
+from effectful_agents.handlers.synthesis import FinalBodySynthesizer, MethodSkillBody, SkillBody
 from effectful_agents.handlers.synthesis.implementation import examples_of
+from effectful_agents.operations.loop import call_tool
 from effectful_agents.testing import ScriptedModel, batch, calls, says
 from tests.handlers.synthesis.coding import coding, results, roles, runs, submits, tools
 
@@ -458,3 +459,29 @@ def test_the_calls_that_are_running_do_not_disturb_each_other():
 
     with coding(*[reply] * 5):
         assert asyncio.run(main()) == [2 * n for n in range(1, 6)]
+
+
+def test_two_of_them_in_a_stack_are_as_one():
+    with coding(submits("def pick(numbers, least):\n    return numbers[0]")) as model, handler(FinalBodySynthesizer()):
+        assert pick([4]) == 4
+    assert [tool["function"]["name"] for tool in model.requests[0]["tools"]].count("write_and_run_body") == 1
+
+
+def test_outside_of_a_skill_there_is_no_body_to_write():
+    with handler(BuiltinExecutor()), pytest.raises(ValueError, match="no skill is being answered"):
+        decode('{"code": "def f():\\n    return 1"}', SkillBody[[], int])
+
+
+def test_the_tool_is_for_the_call_that_it_was_offered_in():
+    kept: list[Any] = []
+
+    def keep(tool_call: Any) -> Any:
+        kept.append(tool_call)
+        return fwd()
+
+    with coding(submits("def pick(numbers, least):\n    return numbers[0]")), handler({call_tool: keep}):
+        pick([4])
+    [call] = kept
+    assert call.tool.risk is Risk.DESTRUCTIVE
+    with pytest.raises(MissingHandlerError, match="FinalBodySynthesizer"):
+        call.tool(*call.bound_args.args)

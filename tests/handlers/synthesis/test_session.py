@@ -119,7 +119,7 @@ def test_another_thread_prints_where_it_always_did(capsys):
     thread = threading.Thread(target=context.run, args=(work,))
     thread.start()
     begun.wait()
-    print("others")  # noqa: T201
+    print("others")
     go_on.set()
     thread.join()
     assert found == ["mine\n"]
@@ -169,3 +169,9 @@ def test_code_may_redirect_its_output_itself():
 def test_a_stream_behaves_as_one():
     source = "import sys\nsys.stdout.writelines(['a', 'b'])\nsys.stdout.flush()\nprint(sys.stdout.writable())"
     assert run(ReplSession({}), source) == "abTrue\n"
+
+
+def test_code_without_a_known_source_runs_and_is_not_in_the_history():
+    session = ReplSession({})
+    assert session.exec_code(compile("print(1)", "<text>", "exec")) == "1\n"
+    assert session.prior_snippets == []

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 from typing import Any
 
 import pytest
 
-from effectful_agents import Agent, NotHandled, Skill, Tool, acall, handler
+from effectful_agents import Agent, CallControl, NotHandled, Skill, Tool, acall, handler
 from effectful_agents.errors import Cancelled, MissingHandlerError
+from effectful_agents.handlers.durability import HistoryBuilder
 from effectful_agents.handlers.execution import BuiltinExecutor
+from effectful_agents.handlers.legibility import LexicalToolExtractor
+from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.handlers.synthesis import StatefulReplSynthesizer
 from effectful_agents.operations.history import CompactionScope
 from effectful_agents.operations.loop import DecodedToolCall, call_assistant, call_tool
 from effectful_agents.operations.session import exec_code, repl_env, repl_history
 from effectful_agents.runtime import fwd
-from effectful_agents.testing import batch, calls
+from effectful_agents.testing import ScriptedModel, batch, calls
 from tests.handlers.synthesis.coding import coding, results, roles, runs, tools
 
 LIMIT = 10
@@ -144,18 +148,6 @@ def test_without_a_session_the_operations_say_what_to_install():
 # How it ends
 
 
-@pytest.fixture
-def sessions() -> Any:
-    """What a handler inside sees of the session of each call."""
-    kept: list[Any] = []
-
-    def keep(*_: Any) -> Any:
-        kept.append((exec_code, repl_env))
-        return fwd()
-
-    return kept, {call_assistant: keep}
-
-
 def test_it_ends_with_an_exception():
     kept: list[Any] = []
 
@@ -187,8 +179,6 @@ def test_what_a_call_left_running_cannot_use_its_session():
     kept: list[Any] = []
 
     def keep(tool_call: DecodedToolCall) -> Any:
-        import contextvars
-
         kept.append(contextvars.copy_context())
         return fwd()
 
@@ -199,7 +189,7 @@ def test_what_a_call_left_running_cannot_use_its_session():
 
 
 def test_calls_that_run_at_once_have_a_session_each():
-    replies = {n: [runs(f"x = n * 10"), runs("print(n, x)"), f"done {n}"] for n in range(5)}
+    replies = {n: [runs("x = n * 10"), runs("print(n, x)"), f"done {n}"] for n in range(5)}
     told: dict[int, str] = {}
 
     def reply(request: Any) -> Any:
@@ -303,10 +293,6 @@ def test_the_env_of_a_turn_has_what_the_session_bound():
         return fwd()
 
     # Between the session and the loop.
-    from effectful_agents.handlers.durability import HistoryBuilder
-    from effectful_agents.handlers.loop import AgentLoop
-    from effectful_agents.testing import ScriptedModel
-
     with handler(AgentLoop()), handler(ScriptedModel(runs("x = 1\nn = 9"), "done")), handler(HistoryBuilder()):
         with handler({call_assistant: look_at}), handler(BuiltinExecutor()), handler(StatefulReplSynthesizer()):
             ask(4)
@@ -355,8 +341,6 @@ def test_other_calls_of_the_turn_that_asks_keep_their_results():
 
 
 def test_what_the_program_said_meanwhile_stays():
-    from effectful_agents import CallControl
-
     control = CallControl()
 
     def say(_: Any) -> Any:
@@ -446,3 +430,34 @@ def test_a_tool_that_the_session_made_is_offered():
 
 def test_the_scopes_are_those_of_the_history_operations():
     assert [scope.value for scope in CompactionScope] == ["none", "turn", "conversation"]
+
+
+def test_a_request_outside_of_a_call_is_offered_the_tool_and_nothing_else():
+    model = ScriptedModel("hi")
+    with handler(model), handler(AgentLoop()), handler(BuiltinExecutor()), handler(StatefulReplSynthesizer()):
+        call_assistant([{"role": "user", "content": "?"}], str, {"x": 1})
+    assert list(tools(model.requests[0])) == ["exec_code"]
+
+
+def test_names_of_a_session_are_merged_over_a_plain_mapping():
+    found: list[Any] = []
+
+    @Tool.define
+    def ask_aside() -> str:
+        """Ask the model something, outside of a skill."""
+        return str(call_assistant([{"role": "user", "content": "?"}], str, {"n": 0, "y": 2})[2])
+
+    def look_at(messages: Any, response_type: Any, env: Any, tools: Any) -> Any:
+        found.append(dict(env) if isinstance(env, dict) else None)
+        return fwd()
+
+    @Skill.define
+    def local(n: int) -> str:
+        """{n}"""
+        raise NotHandled
+
+    model = ScriptedModel(runs("n = 7"), calls("ask_aside"), "aside", "done")
+    with handler(model), handler(AgentLoop()), handler(LexicalToolExtractor()), handler(HistoryBuilder()):
+        with handler({call_assistant: look_at}), handler(BuiltinExecutor()), handler(StatefulReplSynthesizer()):
+            assert local(1) == "done"
+    assert found == [None, None, {"n": 7, "y": 2}, None]

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler
+from effectful_agents.errors import MissingHandlerError
 from effectful_agents.handlers.durability import HistoryBuilder
 from effectful_agents.handlers.execution import BuiltinExecutor
 from effectful_agents.handlers.legibility import LexicalToolExtractor
 from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.handlers.synthesis import CallExpression, ExpressionToolCaller, MixedToolCaller
+from effectful_agents.handlers.synthesis.expression import expression_tool
 from effectful_agents.operations.loop import DecodedToolCall, call_assistant, call_tool
 from effectful_agents.runtime import fwd
 from effectful_agents.testing import ScriptedModel, batch, calls
@@ -323,10 +325,11 @@ def test_a_caller_outside_of_an_extractor_wraps_what_that_finds():
     assert results(model) == ["apple"]
 
 
-def test_a_request_outside_of_a_skill_is_left_alone():
+@pytest.mark.parametrize("tools_given", [ToolSet((add,)), frozenset({add})])
+def test_a_request_outside_of_a_skill_is_left_alone(tools_given):
     model = ScriptedModel("hi")
     with handler(model), handler(AgentLoop()), handler(MixedToolCaller()):
-        message, tool_calls, answer = call_assistant([{"role": "user", "content": "?"}], str, {}, ToolSet((add,)))
+        _, tool_calls, answer = call_assistant([{"role": "user", "content": "?"}], str, {}, tools_given)
     assert (answer, list(tool_calls)) == ("hi", [])
     assert parameters(model.requests[0]) == {"add": ["x", "y"]}
 
@@ -345,3 +348,45 @@ def test_a_type_without_a_form_is_not_refused_for_the_rest(caplog):
         local(1)
     assert parameters(model.requests[0])["send"] == ["call"]
     assert caplog.text == ""
+
+
+def test_a_tool_that_stands_for_another_does_nothing_by_itself():
+    tool = expression_tool(first, "first")
+    assert (tool.risk, tool.effect) == (first.risk, first.effect)
+    with pytest.raises(MissingHandlerError, match="ExpressionToolCaller"):
+        tool("first([1])")
+
+
+def test_no_name_of_the_scope_is_in_the_way():
+    with coding(runs("arguments_of_call = 3"), calls("first", call="first([arguments_of_call])"), "done") as model:
+        ask(1)
+    assert results(model)[-1] == "3"
+
+
+def test_a_bare_function_that_is_no_tool_is_not_the_one():
+    def join(*words: str) -> str:
+        """Join words."""
+        return "-".join(words)
+
+    @Skill.define
+    def local(n: int) -> str:
+        """{n}"""
+        raise NotHandled
+
+    replies = calls("join", call="(5).bit_length()"), calls("join", call="LIMIT()"), "done"
+    with coding(*replies, tool_collection="auto") as model:
+        local(1)
+    assert "is not the tool" in model.requests[1]["messages"][-1]["content"]
+    assert "NameError" in model.requests[2]["messages"][-1]["content"]
+    assert join("a") == "a"
+
+
+def test_a_tool_that_an_argument_hides_is_called_by_no_expression():
+    @Skill.define
+    def local(total: int) -> str:
+        """{total}"""
+        raise NotHandled
+
+    with coding("done", tool_calling="code") as model:
+        local(1)
+    assert "total" not in tools(model.requests[0])
