@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from effectful_agents.generated import is_generated
 from effectful_agents.handlers.legibility.lexical import LexicalToolExtractor
 from effectful_agents.types import Tool
 from effectful_agents.types.tool import is_method
@@ -57,6 +58,9 @@ class ImplicitToolExtractor(LexicalToolExtractor):
 def _is_published(function: types.FunctionType) -> bool:
     """Whether a function was meant for others: its name is public, and it says what it does and with what types."""
     if function.__name__.startswith(("_", "<")) or not inspect.getdoc(function):
+        return False
+    # What a model has defined in a session is for its code; what it leaves on an agent is offered by any extractor.
+    if is_generated(function):
         return False
     if (function.__module__ or "").partition(".")[0] in _FRAMEWORK:
         return False

@@ -84,7 +84,9 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
 
         The same set is given out as long as it holds, so that whoever describes the tools can go by its identity.
         """
-        of_this_call = bool(env.bindings) or env.skill.receiver is not None or any(map(_offers, env.arguments.values()))
+        of_this_call = env.skill.receiver is not None or any(
+            map(_offers, (*env.arguments.values(), *env.bindings.values()))
+        )
         # What belongs to one call goes with it: a tool of an agent keeps the agent alive.
         kept = env.memo if of_this_call else env.context.memo
         found: _Found | None = kept.get(self._key)
@@ -137,10 +139,12 @@ def _look(env: Scope, kinds: frozenset[type]) -> tuple[list[str], list[Any]]:
     """
     seen = [
         pair
-        for namespace in (env.bindings, *env.context.namespaces())
+        for namespace in env.context.namespaces()
         for pair in list(namespace.items())
         if (kind := type(pair[1])) in kinds or (kind not in _PLAIN and _offers(pair[1]))
     ]
+    # Of what a session has bound, functions are no tools.
+    seen += [pair for pair in env.bindings.items() if _offers(pair[1])]
     others = [value for _, value in seen if type(value) not in kinds]
     for holder in (*env.arguments.values(), *others):
         if is_agent(holder):

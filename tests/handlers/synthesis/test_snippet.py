@@ -461,3 +461,12 @@ def test_names_of_a_session_are_merged_over_a_plain_mapping():
         with handler({call_assistant: look_at}), handler(BuiltinExecutor()), handler(StatefulReplSynthesizer()):
             assert local(1) == "done"
     assert found == [None, None, {"n": 7, "y": 2}, None]
+
+
+@pytest.mark.parametrize("collection", ["explicit", "auto"])
+def test_functions_of_a_session_are_no_tools(collection):
+    make = "def shout(text: str) -> str:\n    'Shout.'\n    return text.upper()"
+    with coding(runs(make), runs("print(shout('x'))"), "done", tool_collection=collection) as model:
+        ask(1)
+    assert model.requests[0]["tools"] == model.requests[1]["tools"] == model.requests[2]["tools"]
+    assert results(model) == ["", "X\n"]
