@@ -36,6 +36,9 @@ the schema that a model is given, the decoding of what the model sends, and the 
     records      records as text that is the same in every process
     formats      data as lines of text
     outputs      `Schema`: forms of output for code without a skill
+    splicing     code that a model wrote, put into the module that it is for, to be checked there
+    places, contracts, declarations, source_text
+                 parts of that
 """
 
 from effectful_agents.encoding.adapters import Encodable, type_adapter

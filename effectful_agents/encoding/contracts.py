@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import itertools
 from typing import Any, NamedTuple
@@ -12,26 +13,45 @@ from effectful_agents.encoding.places import Place, raw_function
 from effectful_agents.encoding.source_text import Edit, edited, end_of_parameters
 from effectful_agents.types import Skill
 
-__all__ = ["GIVEN", "Contract", "renamed", "synthetic_signature", "with_annotations"]
+__all__ = ["GIVEN", "Contract", "Given", "with_annotations"]
 
 GIVEN = "_given_"
 """What the names of the skill's own parameters begin with, so that code may bind the plain ones anew."""
 
 
 _KINDS = inspect.Parameter
+_STARS = {_KINDS.VAR_POSITIONAL: "*", _KINDS.VAR_KEYWORD: "**"}
 _BY_PLACE = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
+
+
+class Given(NamedTuple):
+    """A parameter as text.
+
+    Attributes:
+        kind: Its kind.
+        name: Its name.
+        outside: Its annotation, as it reads beside the skill; it may be empty.
+        inside: The same, as it reads in a function that is written there.
+    """
+
+    kind: Any
+    name: str
+    outside: str
+    inside: str
 
 
 class Contract(NamedTuple):
     """A signature as text.
 
     Attributes:
-        parameters: The kind, the name and the annotation of each parameter; an annotation may be empty.
-        result: The annotation of the result.
+        parameters: The parameters.
+        result: The annotation of the result, as it reads beside the skill; it may be empty.
+        inner_result: The same, as it reads in a function that is written there.
     """
 
-    parameters: list[tuple[Any, str, str]]
+    parameters: list[Given]
     result: str
+    inner_result: str
 
     @classmethod
     def of(cls, skill: Skill, place: Place | None, declarations: Declarations) -> Contract:
@@ -40,85 +60,96 @@ class Contract(NamedTuple):
 
     @classmethod
     def _written(cls, place: Place) -> Contract:
-        node, given = place.node, place.node.args
-        parameters: list[tuple[Any, str, str]] = [
-            (_KINDS.POSITIONAL_ONLY, one.arg, _text(one.annotation)) for one in given.posonlyargs
+        given = place.node.args
+
+        def one(kind: Any, argument: ast.arg | None) -> list[Given]:
+            if argument is None:
+                return []
+            return [Given(kind, argument.arg, _text(argument.annotation), _inside(argument.annotation, place))]
+
+        parameters = [
+            *(made for argument in given.posonlyargs for made in one(_KINDS.POSITIONAL_ONLY, argument)),
+            *(made for argument in given.args for made in one(_KINDS.POSITIONAL_OR_KEYWORD, argument)),
+            *one(_KINDS.VAR_POSITIONAL, given.vararg),
+            *(made for argument in given.kwonlyargs for made in one(_KINDS.KEYWORD_ONLY, argument)),
+            *one(_KINDS.VAR_KEYWORD, given.kwarg),
         ]
-        parameters += [(_KINDS.POSITIONAL_OR_KEYWORD, one.arg, _text(one.annotation)) for one in given.args]
-        if parameters and not parameters[0][2] and place.receiver and place.kind != "staticmethod":
+        if parameters and not parameters[0].outside and place.receiver and place.kind != "staticmethod":
             receiver = f"type[{place.receiver}]" if place.kind == "classmethod" else place.receiver
-            parameters[0] = (*parameters[0][:2], receiver)
-        if given.vararg is not None:
-            parameters.append((_KINDS.VAR_POSITIONAL, given.vararg.arg, _text(given.vararg.annotation)))
-        parameters += [(_KINDS.KEYWORD_ONLY, one.arg, _text(one.annotation)) for one in given.kwonlyargs]
-        if given.kwarg is not None:
-            parameters.append((_KINDS.VAR_KEYWORD, given.kwarg.arg, _text(given.kwarg.annotation)))
-        return cls(parameters, _text(node.returns))
+            parameters[0] = parameters[0]._replace(inside=receiver)
+        return cls(parameters, _text(place.node.returns), _inside(place.node.returns, place))
 
     @classmethod
     def _made(cls, skill: Skill, declarations: Declarations) -> Contract:
         def text(tp: Any) -> str:
-            # In quotes, since what it names may be declared in the function only.
             return "" if tp is _KINDS.empty else repr(declarations.named(tp))
 
-        signature = synthetic_signature(skill)
-        parameters = [(one.kind, one.name, text(one.annotation)) for one in signature.parameters.values()]
-        return cls(parameters, text(signature.return_annotation))
+        signature = _signature(skill)
+        named = [(one.kind, one.name, text(one.annotation)) for one in signature.parameters.values()]
+        result = text(signature.return_annotation)
+        return cls([Given(kind, name, written, written) for kind, name, written in named], result, result)
+
+    @property
+    def header(self) -> str:
+        """The parameters of a function that stands beside the skill; their names begin with `GIVEN`."""
+        written: list[str] = []
+        kinds = [one.kind for one in self.parameters]
+        for number, (kind, name, outside, _) in enumerate(self.parameters):
+            if kind is _KINDS.KEYWORD_ONLY and not any(k in (kind, _KINDS.VAR_POSITIONAL) for k in kinds[:number]):
+                written.append("*")
+            annotation = f": {outside}" if outside else ""
+            written.append(f"{_STARS.get(kind, '')}{GIVEN}{name}{annotation}")
+            if kind is _KINDS.POSITIONAL_ONLY and kinds[number + 1 : number + 2] != [kind]:
+                written.append("/")
+        return ", ".join(written)
 
     @property
     def arguments(self) -> str:
         """The arguments of a call that passes the parameters on."""
-        forms = {_KINDS.VAR_POSITIONAL: "*{0}{1}", _KINDS.KEYWORD_ONLY: "{1}={0}{1}", _KINDS.VAR_KEYWORD: "**{0}{1}"}
-        return ", ".join(forms.get(kind, "{0}{1}").format(GIVEN, name) for kind, name, _ in self.parameters)
+        by_name = {one.name: f"{one.name}=" for one in self.parameters if one.kind is _KINDS.KEYWORD_ONLY}
+        return ", ".join(
+            f"{by_name.get(one.name, '')}{_STARS.get(one.kind, '')}{GIVEN}{one.name}" for one in self.parameters
+        )
 
     def annotations(self, *kinds: Any) -> dict[str, str]:
-        """The annotations of the parameters of some kinds, by name."""
-        return {name: text for kind, name, text in self.parameters if kind in kinds}
+        """The annotations of the parameters of some kinds inside, by name."""
+        return {one.name: one.inside for one in self.parameters if one.kind in kinds}
 
 
 def _text(annotation: ast.expr | None) -> str:
     return "" if annotation is None else ast.unparse(annotation)
 
 
-def synthetic_signature(skill: Skill) -> inspect.Signature:
+def _inside(annotation: ast.expr | None, place: Place) -> str:
+    """An annotation, without what can be named in the body of the class only."""
+    if annotation is None or not place.of_class:
+        return _text(annotation)
+    return ast.unparse(_Qualified(place).visit(copy.deepcopy(annotation)))
+
+
+class _Qualified(ast.NodeTransformer):
+    """Names that a class binds, as attributes of the class."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in self._place.of_class:
+            return node
+        return ast.parse(f"{self._place.receiver}.{node.id}", mode="eval").body
+
+
+def _signature(skill: Skill) -> inspect.Signature:
     """The signature of a skill, its receiver included."""
     signature = skill.__signature__
     function = raw_function(skill)
     if skill.receiver is None or function is None:
         return signature
-    first = next(iter(inspect.signature(function).parameters))
+    first = next(iter(inspect.signature(function).parameters.values()))
     receiver = skill.receiver
     kind: Any = type[receiver] if isinstance(receiver, type) else type(receiver)
-    parameter = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind)
     others = list(signature.parameters.values())
-    if others and others[0].kind is inspect.Parameter.POSITIONAL_ONLY:
-        parameter = parameter.replace(kind=inspect.Parameter.POSITIONAL_ONLY)
-    return signature.replace(parameters=[parameter, *others])
-
-
-def renamed(arguments: ast.arguments) -> tuple[list[str], list[str]]:
-    """The parameters of a definition under other names, one a text, and their own names."""
-
-    def one(argument: ast.arg, default: ast.expr | None = None, star: str = "") -> str:
-        annotation = f": {ast.unparse(argument.annotation)}" if argument.annotation is not None else ""
-        given = f" = {ast.unparse(default)}" if default is not None else ""
-        names.append(argument.arg)
-        return f"{star}{GIVEN}{argument.arg}{annotation}{given}"
-
-    names: list[str] = []
-    places = [*arguments.posonlyargs, *arguments.args]
-    defaults = [*[None] * (len(places) - len(arguments.defaults)), *arguments.defaults]
-    written = [one(argument, default) for argument, default in zip(places, defaults, strict=True)]
-    if arguments.posonlyargs:
-        written.insert(len(arguments.posonlyargs), "/")
-    if arguments.vararg is not None:
-        written.append(one(arguments.vararg, star="*"))
-    elif arguments.kwonlyargs:
-        written.append("*")
-    written += [one(*pair) for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
-    if arguments.kwarg is not None:
-        written.append(one(arguments.kwarg, star="**"))
-    return written, names
+    return signature.replace(parameters=[first.replace(annotation=kind), *others])
 
 
 def with_annotations(code: str, function: ast.FunctionDef | ast.AsyncFunctionDef, contract: Contract) -> str:
@@ -146,9 +177,9 @@ def with_annotations(code: str, function: ast.FunctionDef | ast.AsyncFunctionDef
         annotate(arguments.vararg, "".join(contract.annotations(_KINDS.VAR_POSITIONAL).values()))
     if arguments.kwarg is not None and named.issuperset(by_name):
         annotate(arguments.kwarg, "".join(contract.annotations(_KINDS.VAR_KEYWORD).values()))
-    if function.returns is not None and contract.result:
-        edits.append(Edit.of(function.returns, contract.result))
-    elif contract.result:
+    if function.returns is not None and contract.inner_result:
+        edits.append(Edit.of(function.returns, contract.inner_result))
+    elif contract.inner_result:
         at = end_of_parameters(code, function)
-        edits.append(Edit(at, at, f" -> {contract.result}"))
+        edits.append(Edit(at, at, f" -> {contract.inner_result}"))
     return edited(code, edits)

@@ -40,11 +40,13 @@ class Declarations:
         env: The values of those names.
 
     Attributes:
-        lines: The declarations so far.
+        lines: Declarations for the top of the module.
+        values: Statements for a function in it, which bind names to values.
     """
 
     def __init__(self, module: str | None, known: Collection[str], env: Mapping[str, Any]) -> None:
         self.lines: list[str] = ["import typing as _typing"]
+        self.values: list[str] = []
         self._module = module
         self._known = known
         self._env = env
@@ -75,7 +77,7 @@ class Declarations:
 
     def cast(self, name: str, text: str) -> None:
         """Bind a name to a value of a type, so that it may be bound anew to another."""
-        self.lines.append(f"{name} = _typing.cast({text!r}, None)")
+        self.values.append(f"{name} = _typing.cast({text!r}, None)")
 
     def of_value(self, value: Any, depth: int = 2) -> str:
         """The type of a value, as text."""

@@ -38,6 +38,7 @@ class Place(NamedTuple):
         indent: The white space that its lines begin with.
         kind: `staticmethod` or `classmethod`; empty for any other function.
         receiver: The class that it is a method of, as it is written there; empty outside of classes.
+        of_class: The names that this class binds in its body.
         names: The names that are bound around it: in the enclosing functions and at the top of the module.
         top: How many lines have to stay first: those of the docstring and of the imports from the future.
         missing: The names that the source uses and does not bind; those of other cells of a notebook, say.
@@ -50,6 +51,7 @@ class Place(NamedTuple):
     indent: str
     kind: str
     receiver: str
+    of_class: frozenset[str]
     names: frozenset[str]
     top: int
     missing: tuple[str, ...]
@@ -112,6 +114,7 @@ def _find(function: types.FunctionType, read: list[str]) -> Place | None:
         indent,
         next((name for name in _KINDS if name in decorators), ""),
         ".".join(classes),
+        frozenset(_bound(outside[-1])) if classes else frozenset(),
         frozenset(names),
         _top(tree),
         tuple(sorted({one.id for one in ast.walk(tree) if isinstance(one, ast.Name)} - _bound(tree))),
@@ -162,9 +165,9 @@ def _is(node: _Def, function: types.FunctionType) -> bool:
 
 
 def _bound(scope: Any) -> set[str]:
-    """The names that a module or function binds itself, not in the scopes inside it."""
+    """The names that a module, class or function binds itself, not in the scopes inside it."""
     names: set[str] = {one.name for one in getattr(scope, "type_params", ())}
-    if not isinstance(scope, ast.Module):
+    if not isinstance(scope, ast.Module | ast.ClassDef):
         arguments = scope.args
         for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
             if one is not None:

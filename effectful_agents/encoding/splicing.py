@@ -18,13 +18,14 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from effectful_agents.encoding.contracts import GIVEN, Contract, renamed, synthetic_signature, with_annotations
+from effectful_agents.encoding.contracts import GIVEN, Contract, with_annotations
 from effectful_agents.encoding.declarations import Declarations
 from effectful_agents.encoding.places import Place, place_of
 from effectful_agents.encoding.source_text import at_top_level, indented, last_function, names_in, plain_lines
 from effectful_agents.types import Skill
 
 __all__ = [
+    "WRAPPER",
     "ModuleSource",
     "SplicedRegion",
     "splice_function",
@@ -33,8 +34,8 @@ __all__ = [
     "splice_snippet",
 ]
 
-_WRAPPER = "__generated__"
-_FITS = "_expected"
+WRAPPER = "__generated__"
+"""The name of the function that the code stands in."""
 _INDENT = "    "
 
 
@@ -92,9 +93,9 @@ def splice_snippet(
     before = [line for text, _ in pieces[:-1] for line in plain_lines(text)]
     text, stars = pieces[-1]
     opening = _Opening(place, skill, env)
-    opening.take_parameters()
+    opening.take_arguments()
     opening.rebind("\n".join([*before, text]))
-    return splice_into_source(place, opening.head(before), text, (), stars, opening.top)
+    return splice_into_source(place, opening.head(before), text, (), stars, opening.declarations.lines)
 
 
 def splice_skill_body(code: str, skill: Skill, env: Mapping[str, Any]) -> SplicedRegion:
@@ -117,19 +118,20 @@ def splice_skill_body(code: str, skill: Skill, env: Mapping[str, Any]) -> Splice
     text, stars = at_top_level(code)
     function = last_function(text)
     opening = _Opening(place, skill, env)
-    opening.take_parameters(bind=False)
-    contract = Contract.of(skill, place, opening.declarations)
     opening.declare(text)
-    call = f"{function.name}({contract.arguments})  # this is how it is called"
-    return splice_into_source(
-        place, opening.head(), with_annotations(text, function, contract), (call,), stars, opening.top
-    )
+    contract: Any = opening.contract
+    awaits = isinstance(function, ast.AsyncFunctionDef)
+    # That the result is what the skill's is said by the function around it: the code may call another class the same.
+    call = f"return {'await ' if awaits else ''}{function.name}({contract.arguments})  # this is how it is called"
+    head = opening.head(result=contract.result, awaits=awaits)
+    annotated = with_annotations(text, function, contract)
+    return splice_into_source(place, head, annotated, (call,), stars, opening.declarations.lines)
 
 
 def splice_function(code: str, expected: Any, skill: Skill | None, env: Mapping[str, Any]) -> SplicedRegion:
     """A function that is to have a type, as part of the body of the skill.
 
-    The last line of the region assigns the function to a variable of that type.
+    The last line of the region returns the function, from one that is declared to return that type.
 
     Args:
         code: The source; its last statement is the function.
@@ -146,8 +148,9 @@ def splice_function(code: str, expected: Any, skill: Skill | None, env: Mapping[
     function = last_function(text)
     opening = _Opening(place, skill, env)
     opening.declare(text)
-    fits = f"{_FITS}: {opening.declarations.named(expected)!r} = {function.name}"
-    return splice_into_source(place, opening.head(), text, (fits,), stars, opening.top)
+    head = opening.head(parameters=False, result=repr(opening.declarations.named(expected)))
+    fits = f"return {function.name}  # this is the function that was asked for"
+    return splice_into_source(place, head, text, (fits,), stars, opening.declarations.lines)
 
 
 def splice_into_source(
@@ -187,60 +190,42 @@ def _placed(skill: Skill | None) -> Place | None:
 
 
 class _Opening:
-    """The head of the function that the code stands in: parameters, and what is declared before the code.
-
-    Whatever the code may bind anew is bound by an assignment: a parameter or an import has a declared type.
+    """What comes before the code: declarations at the top of the module, the head of the function.
 
     Attributes:
-        declarations: The statements before the code.
-        top: Statements for the beginning of the module.
+        declarations: What is declared.
+        contract: The signature of the skill; None where there is none.
     """
 
     def __init__(self, place: Place | None, skill: Skill | None, env: Mapping[str, Any]) -> None:
         known = place.names if place is not None else frozenset()
-        self.top: list[str] = []
-        if place is not None and place.path is None:
-            # What is in no file may go on from another piece of source: a cell, a line of a REPL.
-            around = Declarations(place.module, known, env)
-            missing = [name for name in place.missing if name in env]
-            for name in missing:
-                around.declare(name, env[name])
-            known = known.union(missing)
-            self.top = around.lines
         self.declarations = Declarations(place.module if place is not None else None, known, env)
         self._place = place
-        self._skill = skill
         self._env = env
         self._known = known
-        self._parameters: list[str] = []
         self._bound: set[str] = set()
+        if place is not None and place.path is None:
+            # What is in no file may go on from another piece of source: a cell, a line of a REPL.
+            self._declare(place.missing)
+        self.contract = Contract.of(skill, place, self.declarations) if skill is not None else None
 
-    def head(self, before: Sequence[str] = ()) -> list[str]:
+    def head(
+        self, before: Sequence[str] = (), *, parameters: bool = True, result: str = "None", awaits: bool = False
+    ) -> list[str]:
         """The lines of the function up to the code; `before` come last."""
         types = getattr(self._place.node, "type_params", []) if self._place is not None else []
         of = f"[{', '.join(map(ast.unparse, types))}]" if types else ""
-        kind = self._place.kind if self._place is not None else ""
-        decorator = [f"@{kind}"] if kind else []
-        opened = [*decorator, f"def {_WRAPPER}{of}({', '.join(self._parameters)}) -> None:"]
-        return [*opened, *indented("\n".join([*self.declarations.lines, *before]), _INDENT)]
+        given = self.contract.header if parameters and self.contract is not None else ""
+        decorator = [f"@{self._place.kind}"] if self._place is not None and self._place.kind and parameters else []
+        start = "async def" if awaits else "def"
+        opened = [*decorator, f"{start} {WRAPPER}{of}({given}){f' -> {result}' if result else ''}:"]
+        return [*opened, *indented("\n".join([*self.declarations.values, *before]), _INDENT)]
 
-    def take_parameters(self, bind: bool = True) -> None:
-        """Have the parameters of the skill, under other names; `bind` binds their own as well."""
-        names: list[str] = []
-        if self._place is not None:
-            self._parameters, names = renamed(self._place.node.args)
-        elif self._skill is not None:
-            for one in synthetic_signature(self._skill).parameters.values():
-                tp = one.annotation
-                if one.kind is one.VAR_POSITIONAL:
-                    tp = tuple.__class_getitem__((tp, ...))
-                elif one.kind is one.VAR_KEYWORD:
-                    tp = dict.__class_getitem__((str, tp))
-                self.declarations.cast(f"{GIVEN}{one.name}", self.declarations.named(tp))
-                names.append(one.name)
-        if bind:
-            self.declarations.lines += [f"{name} = {GIVEN}{name}" for name in names]
-            self._bound.update(names)
+    def take_arguments(self) -> None:
+        """Bind the names of the skill's parameters, so that code may bind them anew to something else."""
+        names = [one.name for one in self.contract.parameters] if self.contract is not None else []
+        self.declarations.values += [f"{name} = {GIVEN}{name}" for name in names]
+        self._bound.update(names)
 
     def rebind(self, text: str) -> None:
         """Declare what the text names, so that it can bind it anew."""

@@ -11,10 +11,14 @@ import threading
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from effectful_agents.encoding.splicing import WRAPPER
+
 __all__ = ["CANARY", "CANARY_MISSING", "Finding", "PassedChecks", "import_paths", "path_of", "raise_findings"]
 
 _MOST = 10
 """Findings that a report shows; beyond them it says how many more there are."""
+_MOST_LINES = 8
+_MOST_CHARACTERS = 400
 _KEPT = 512
 _UNRESOLVED = frozenset({"unresolved-import", "import-not-found", "import-untyped", "import"})
 _SYNTAX = frozenset({"invalid-syntax", "syntax"})
@@ -63,8 +67,7 @@ def raise_findings(findings: Iterable[Finding], source: str, lo: int | None, hi:
     inside = sorted({one for one in placed if first <= one.line <= last and not _is_there(one)})
     if not inside:
         return
-    region = lines[first - 1 : last]
-    indent = min((len(line) - len(line.lstrip()) for line in region[:1]), default=0)
+    indent = next((len(line) - len(line.lstrip()) for line in lines[first - 1 : last] if line.strip()), 0)
     count = f"{len(inside)} error{'s' if len(inside) > 1 else ''}"
     shown = [_shown(one, lines, first, last, indent) for one in inside[:_MOST]]
     more = [f"… and {len(inside) - _MOST} more."] if len(inside) > _MOST else []
@@ -79,20 +82,30 @@ def _placed(finding: Finding, count: int) -> Finding:
 
 
 def _shown(finding: Finding, lines: list[str], first: int, last: int, indent: int) -> str:
-    message, *hints = [_PATH.sub(r"\1", line) for line in finding.message.split("\n") if line.strip()] or [""]
+    told = [_short(_PATH.sub(r"\1", line)) for line in finding.message.split("\n") if line.strip()]
+    message, *hints = told[:_MOST_LINES] or [""]
     text = lines[finding.line - 1]
     cut = min(indent, len(text) - len(text.lstrip()))
     start = max(finding.column - cut, 0)
     marks = "^" * max(min(finding.end, len(text)) - finding.column, 1)
     written = [
         f"line {finding.line - first + 1}: {message} [{finding.rule}]",
-        f"    {text[cut:].rstrip()}",
-        f"    {' ' * start}{marks}",
+        f"    {_short(text[cut:].rstrip())}",
+        f"    {_short(' ' * start + marks)}",
     ]
     for line, note in finding.notes:
-        place = f"line {line - first + 1}" if first <= line <= last else "outside of the code"
-        written.append(f"  {place}: {note}: `{lines[line - 1].strip()}`")
+        if line > len(lines):
+            continue
+        inside = first <= line <= last
+        if not inside and WRAPPER in lines[line - 1]:
+            continue  # it was put there, and tells nothing
+        place = f"line {line - first + 1}" if inside else "outside of the code"
+        written.append(f"  {place}: {_short(note)}: `{_short(lines[line - 1].strip())}`")
     return "\n".join([*written, *(f"  {hint}" for hint in hints)])
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
 
 
 def _is_there(finding: Finding) -> bool:
@@ -101,7 +114,7 @@ def _is_there(finding: Finding) -> bool:
     if finding.rule not in _UNRESOLVED or named is None:
         return False
     name = named[1]
-    if name in sys.modules:
+    if sys.modules.get(name) is not None:
         return True
     parent = name.rpartition(".")[0]
     if parent and parent not in sys.modules:
