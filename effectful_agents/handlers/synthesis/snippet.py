@@ -50,9 +50,9 @@ class StatefulReplSynthesizer(PromptInjectingInterpretation):
     no later call sees anything of it, even where the messages of this one are still in view. What has to last goes onto
     an object that the program owns: `self`, where there is one, or another object in the scope.
 
-    After `self.rooms["attic"] = "dry"` a later call finds the value there. After `self.double = double`, with a function
-    that you have defined and that has types on all its parameters, you are offered it as a tool from your next turn on,
-    and later calls can call `self.double("la")`.
+    After `self.rooms["attic"] = "dry"` a later call finds the value there. After `self.double = double`, with a
+    function that you have defined and that has types on all its parameters, you are offered it as a tool from your
+    next turn on, and later calls can call `self.double("la")`.
     """
 
     # Needs an executor (`effectful_agents.handlers.execution`). Anywhere inside the loop; inside of what reads the
