@@ -2,7 +2,12 @@
 
 from effectful_agents.handlers.synthesis.body import FinalBodySynthesizer
 from effectful_agents.handlers.synthesis.expression import CallExpression
-from effectful_agents.handlers.synthesis.implementation import MethodSkillBody, SkillBody
+from effectful_agents.handlers.synthesis.implementation import (
+    MethodSkillBody,
+    SkillBody,
+    SynthesizedMethodSkillBody,
+    SynthesizedSkillBody,
+)
 from effectful_agents.handlers.synthesis.session import ReplSession
 from effectful_agents.handlers.synthesis.snippet import StatefulReplSynthesizer
 from effectful_agents.handlers.synthesis.toolcall import ExpressionToolCaller, MixedToolCaller
@@ -16,4 +21,6 @@ __all__ = [
     "ReplSession",
     "SkillBody",
     "StatefulReplSynthesizer",
+    "SynthesizedMethodSkillBody",
+    "SynthesizedSkillBody",
 ]

@@ -93,7 +93,7 @@ def test_examples_are_run_under_the_same_rules():
         raise NotHandled
 
     with restricted(says(json.dumps({"code": code})), num_retries=1) as model:
-        with pytest.raises(Exception, match="`os`|examples? in the docstring"):
+        with pytest.raises(Exception, match=r"`os`|examples? in the docstring"):
             make(1)
     assert len(model.requests) == 1
 

@@ -390,3 +390,11 @@ def test_a_tool_that_an_argument_hides_is_called_by_no_expression():
     with coding("done", tool_calling="code") as model:
         local(1)
     assert "total" not in tools(model.requests[0])
+
+
+def test_with_a_checker_an_expression_is_checked_where_the_skill_is_written():
+    wrong, right = calls("first", call="first(n)"), calls("first", call="first(more + [len(BASKET)])")
+    with coding(runs("more = [n]"), wrong, right, "done", type_checker="ty") as model:
+        ask(4)
+    assert "does not pass the type check" in model.requests[2]["messages"][-1]["content"]
+    assert results(model) == ["", "4"]
