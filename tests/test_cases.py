@@ -9,9 +9,8 @@ import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness, run
 from effectful_agents.errors import ToolCallExecutionError
-from effectful_agents.handlers.durability import compact_
 from effectful_agents.messages.mending import mended
-from effectful_agents.operations.history import CompactionScope
+from effectful_agents.operations.history import CompactionScope, compact_
 from effectful_agents.operations.loop import call_tool
 from effectful_agents.testing import ScriptedModel, batch, calls
 

@@ -20,7 +20,10 @@ from effectful_agents.operations.loop import completion
 from effectful_agents.testing import ScriptedModel, batch, calls, says
 
 EXAMPLES = Path(__file__).parent.parent / "llm_examples"
-NAMES = ["chatbot", "confirm", "extract", "fan_out", "joke", "limerick", "primes", "streaming_chat", "vacation"]
+NAMES = [
+    *("best_trip", "chatbot", "confirm", "data/planets", "extract", "fan_out", "joke", "limerick", "primes"),
+    *("reasoning/countdown", "streaming_chat", "vacation", "word_rule"),
+]
 
 
 def path(name: str) -> str:
@@ -36,9 +39,9 @@ def says_value(value: Any) -> Any:
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
     """A function that runs an example with replies; it gives what was printed, and the requests."""
 
-    def example(name: str, *replies: Any, words: tuple[str, ...] = ()) -> tuple[str, list[Any]]:
+    def example(name: str, *replies: Any, words: tuple[str, ...] = (), **options: Any) -> tuple[str, list[Any]]:
         monkeypatch.setattr(sys, "argv", [path(name), *words])
-        with harness(system_prompt="brief"), handler(ScriptedModel(*replies)) as model:
+        with harness(system_prompt="brief", **options), handler(ScriptedModel(*replies)) as model:
             runpy.run_path(path(name), run_name="__main__")
         assert model.remaining == 0
         return capsys.readouterr().out, model.requests
@@ -71,7 +74,8 @@ def user_text(request: Any) -> str:
 
 
 def test_every_example_has_a_test():
-    assert sorted(file.stem for file in EXAMPLES.glob("*.py")) == NAMES
+    found = [file.relative_to(EXAMPLES).with_suffix("").as_posix() for file in EXAMPLES.rglob("*.py")]
+    assert sorted(found) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -334,6 +338,80 @@ def test_streaming_chat_forgets_a_question_whose_answer_was_interrupted(run, ans
     assert [message["role"] for message in second["messages"]] == ["system", "user"]
 
 
+# With code that the model writes
+
+
+COUNTDOWN = """
+from itertools import permutations
+
+def countdown(numbers, target):
+    def reach(parts):
+        for value, text in parts:
+            if value == target:
+                return text
+        for (a, one), (b, other) in permutations(parts, 2):
+            rest = [part for part in parts if part not in ((a, one), (b, other))]
+            results = [(a + b, f"({one} + {other})"), (a - b, f"({one} - {other})"), (a * b, f"({one} * {other})")]
+            if b:
+                results.append((a / b, f"({one} / {other})"))
+            for result in results:
+                found = reach([*rest, result])
+                if found:
+                    return found
+        return ""
+    return reach([(number, str(number)) for number in numbers])
+"""
+
+
+def test_countdown_is_answered_with_code_that_its_examples_accept(run):
+    careless = "def countdown(numbers, target):\n    return str(numbers[0])"
+    replies = [calls("write_and_run_body", implementation={"code": code}) for code in (careless, COUNTDOWN)]
+    out, (_, second) = run(
+        "reasoning/countdown", *replies, words=("1", "2", "25", "--target", "51"), eval_provider="builtin"
+    )
+    target, _, expression = out.strip().partition(" = ")
+    assert (target, eval(expression)) == ("51", 51)
+    assert "countdown([2, 3, 7], 13)" in second["messages"][-1]["content"]
+
+
+def test_countdown_says_what_cannot_be_reached(run):
+    reply = calls("write_and_run_body", implementation={"code": COUNTDOWN})
+    out, _ = run("reasoning/countdown", reply, words=("1", "1", "--target", "9"), eval_provider="builtin")
+    assert out == "9 cannot be reached.\n"
+
+
+def test_planets_is_answered_from_the_table(run):
+    code = "densest = max(planets, key=lambda p: p.mass_1e24_kg / p.diameter_km**3)\nprint(densest.name)"
+    replies = calls("exec_code", code=code), says_value("Earth")
+    out, (first, second) = run("data/planets", *replies, words=("Which one is the densest?",), eval_provider="builtin")
+    assert out == "Earth\n"
+    assert "Which one is the densest?" in user_text(first)
+    assert '"diameter_km": 4879.0' in user_text(first)
+    assert second["messages"][-1]["content"] == "Earth\n"
+
+
+def test_word_rule_uses_the_function_that_the_model_wrote(run):
+    examples = '"""\n    >>> fits(\'noon\')\n    True\n    """'
+    code = f"def fits(word: str) -> bool:\n    {examples}\n    return word == word[::-1]"
+    wrong = code.replace("[::-1]", "")
+    replies = [
+        says(json.dumps({"code": text})) for text in (wrong.replace("'noon'", "'stone'").replace("True", "False"), code)
+    ]
+    out, requests = run("word_rule", *replies, eval_provider="builtin")
+    assert out == "level\nnoon\n"
+    assert len(requests) == 2
+
+
+def test_best_trip_calls_a_tool_with_values_that_json_cannot_say(run):
+    expression = "best(TRIPS, lambda trip: -trip.price / trip.days)"
+    answer = says(json.dumps({"city": "Rome", "days": 5, "price": 500}))
+    out, (first, second) = run("best_trip", calls("best", call=expression), answer, eval_provider="builtin")
+    assert out == "Rome, 5 days for 500\n"
+    assert second["messages"][-1]["content"] == '{"city":"Rome","days":5,"price":500}'
+    [best] = [tool["function"] for tool in first["tools"] if tool["function"]["name"] == "best"]
+    assert "best(items: list[T], score: Callable[[T], float]) -> T" in best["description"]
+
+
 # On the model inside the process
 
 
@@ -341,7 +419,7 @@ def test_streaming_chat_forgets_a_question_whose_answer_was_interrupted(run, ans
 def run_locally(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """A function that runs an example on SmolLM2; it gives what was printed, the requests and the replies."""
 
-    def example(name: str, *words: str) -> tuple[str, list[Any], list[Any]]:
+    def example(name: str, *words: str, **options: Any) -> tuple[str, list[Any], list[Any]]:
         requests, replies = [], []
 
         def watch(**request: Any) -> Any:
@@ -350,7 +428,7 @@ def run_locally(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
             return replies[-1]
 
         monkeypatch.setattr(sys, "argv", [path(name), *words])
-        with harness(model="local/smollm2"), handler({completion: watch}):
+        with harness(model="local/smollm2", **options), handler({completion: watch}):
             runpy.run_path(path(name), run_name="__main__")
         shown = capsys.readouterr()
         assert shown.err == ""
@@ -391,6 +469,17 @@ def test_streaming_chat_on_the_local_model(run_locally, answering):
     answering("Hi!\n")
     out, _, (reply,) = run_locally("streaming_chat")
     assert out == reply["choices"][0]["message"]["content"] + "\n"
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
+def test_planets_on_the_local_model(run_locally):
+    out, requests, replies = run_locally("data/planets", eval_provider="builtin", temperature=0, max_tokens=200)
+    assert out.strip() in ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
+    assert {tool["function"]["name"] for tool in requests[0]["tools"]} == {"exec_code", "write_and_run_body"}
+    # It tries the tools before it answers, with code that says little; what was wrong with it is told each time.
+    tried = [reply["choices"][0]["message"] for reply in replies[:-1]]
+    assert all(message["tool_calls"] for message in tried)
 
 
 @pytest.mark.slow

@@ -23,9 +23,12 @@ the schema that a model is given, the decoding of what the model sends, and the 
     partial      an answer of which more is to come
     parameters, arguments
                  the parameters of a signature, and what a model sends for them
+    functions, snippets
+                 code that a model wrote: functions, and pieces for a session
     handwritten  JSON schemas that users wrote
     docstrings   descriptions of parameters and fields
     tools        a tool: its definition, its arguments, its result
+    signatures   signatures as Python writes them
     calls        tool calls as a model wrote them
     blocks       JSON as content blocks
     templates    prompts with fields
@@ -45,6 +48,7 @@ from effectful_agents.encoding.blocks import to_content_blocks
 from effectful_agents.encoding.calls import normal_calls
 from effectful_agents.encoding.decoding import decode
 from effectful_agents.encoding.formats import fmt_dict, fmt_list, fmt_records
+from effectful_agents.encoding.functions import EncodedFunction, SynthesizedFunction, runs_code
 from effectful_agents.encoding.outputs import Schema, schema_for
 from effectful_agents.encoding.parameters import json_schema_for
 from effectful_agents.encoding.partial import PartialDecoder
@@ -52,24 +56,28 @@ from effectful_agents.encoding.records import dumps, to_jsonable
 from effectful_agents.encoding.registry import Codec, register
 from effectful_agents.encoding.schema import json_schema
 from effectful_agents.encoding.sections import render_section
+from effectful_agents.encoding.signatures import signature_text
 from effectful_agents.encoding.strict import StrictForm, strict_form, strict_response_format
 from effectful_agents.encoding.templates import format_as_content_blocks
-from effectful_agents.encoding.tools import ToolCodec, tool_codec
+from effectful_agents.encoding.tools import ToolCodec, encode_result, tool_codec
 from effectful_agents.encoding.values import encode
 
 __all__ = [
     "AnswerCodec",
     "Codec",
     "Encodable",
+    "EncodedFunction",
     "PartialDecoder",
     "Schema",
     "StrictForm",
+    "SynthesizedFunction",
     "ToolCodec",
     "answer_codec",
     "b64",
     "decode",
     "dumps",
     "encode",
+    "encode_result",
     "fmt_dict",
     "fmt_list",
     "fmt_records",
@@ -79,7 +87,9 @@ __all__ = [
     "normal_calls",
     "register",
     "render_section",
+    "runs_code",
     "schema_for",
+    "signature_text",
     "strict_form",
     "strict_response_format",
     "to_content_blocks",

@@ -22,6 +22,7 @@ from effectful_agents.encoding import builtin as _builtin  # noqa: F401 - what i
 from effectful_agents.encoding.annotations import substituted
 from effectful_agents.encoding.computed import ignoring_computed
 from effectful_agents.encoding.forms import Refused, describe
+from effectful_agents.encoding.functions import runs_code
 from effectful_agents.encoding.names import TypeCache, type_name, without_addresses
 from effectful_agents.encoding.registry import find
 from effectful_agents.encoding.validation import for_validation
@@ -46,9 +47,10 @@ class Adapter:
     Attributes:
         type: The annotation.
         core_schema: What pydantic is given.
+        code: The paths of parts that a model writes as code, and what they are.
     """
 
-    __slots__ = ("_refusals", "_validator", "_write", "core_schema", "type")
+    __slots__ = ("_refusals", "_validator", "_write", "code", "core_schema", "type")
 
     def __init__(self, tp: Any) -> None:
         form = describe(tp)
@@ -56,6 +58,7 @@ class Adapter:
         self.type = tp
         self.core_schema: CoreSchema = form.schema
         self._refusals = form.refusals
+        self.code = form.code
         self._validator: SchemaValidator | None = None
         self._write: Write | None = None
 
@@ -68,6 +71,17 @@ class Adapter:
         if self._refusals:
             path, reason = self._refusals[0]
             raise Refused(type_name(self.type), path, reason)
+        self.check_executor()
+
+    def check_executor(self) -> None:
+        """Refuse a type of which a part is code, where nothing runs it. That may change; anything else does not.
+
+        Raises:
+            EncodingError: The message has the path of the part.
+        """
+        if self.code and not runs_code():
+            path, what = self.code[0]
+            raise Refused(type_name(self.type), path, f"{what} {_NOTHING_RUNS}")
 
     @property
     def validator(self) -> SchemaValidator:
@@ -101,6 +115,12 @@ class Adapter:
         if self._write is None:
             self._write = compiled(self.core_schema, write_anything)
         return self._write
+
+
+_NOTHING_RUNS = (
+    "is not written as JSON but as Python, and nothing here runs code that a model wrote; install an executor of "
+    "`effectful_agents.handlers.execution`, or take a stack with one: `harness(eval_provider=…)`"
+)
 
 
 def type_adapter(tp: Any) -> Adapter:

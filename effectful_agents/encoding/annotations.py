@@ -17,6 +17,7 @@ import typing_extensions
 from pydantic_core import core_schema
 from typing_extensions import Doc
 
+from effectful_agents.encoding.functions import FunctionOf
 from effectful_agents.encoding.marks import ARGUMENTS
 from effectful_agents.errors import EncodingError
 
@@ -151,11 +152,15 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
         docs = [pydantic.Field(description=one.documentation) for one in tp.__metadata__ if isinstance(one, Doc)]
         if inner is tp.__origin__ and not docs:
             return tp
-        # What makes something else of a list comes behind the limits of the list.
-        last = inner.__metadata__ if typing.get_origin(inner) is Annotated else ()
-        return _annotated(inner.__origin__ if last else inner, *docs, *tp.__metadata__, *last)
-    if origin in (typing.Literal, collections.abc.Callable):
+        own = inner.__metadata__ if typing.get_origin(inner) is Annotated else ()
+        # What says which type it is comes in front; what makes something else of a list behind the limits of the list.
+        first = [one for one in own if isinstance(one, FunctionOf | OfAttrs)]
+        last = [one for one in own if one not in first]
+        return _annotated(inner.__origin__ if own else inner, *first, *docs, *tp.__metadata__, *last)
+    if origin is typing.Literal:
         return tp
+    if origin is collections.abc.Callable:
+        return _annotated(tp, FunctionOf(tp))
     if isinstance(origin, typing.TypeAliasType):
         return of_class(tp)
     if hasattr(origin, "__attrs_attrs__"):
@@ -168,10 +173,12 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
     if not given and origin is not tuple:  # `typing.Iterator` and the like
         return substituted(origin, of_class)
     # What is no type of its own: the dots of a tuple, the parameters that a generic class takes for a function's.
-    arguments = tuple(
-        one if isinstance(one, list | tuple) or (one is ... and origin is tuple) else substituted(one, of_class)
-        for one in given
-    )
+    of_function = any(isinstance(one, typing.ParamSpec) for one in _parameters(origin))
+
+    def is_bare(one: Any) -> bool:
+        return (isinstance(one, list | tuple) or one is ...) if of_function else one is ... and origin is tuple
+
+    arguments = tuple(one if is_bare(one) else substituted(one, of_class) for one in given)
     if origin in _LISTS:
         return list.__class_getitem__(arguments[0])
     if origin is collections.defaultdict:
@@ -183,6 +190,11 @@ def substituted(tp: Any, of_class: Callable[[Any], Any] = lambda kind: kind) -> 
     if origin in (typing.Union, types.UnionType):
         return _union(arguments)
     return origin[arguments[0] if len(arguments) == 1 else arguments]
+
+
+def _parameters(origin: Any) -> tuple[Any, ...]:
+    variables = getattr(origin, "__parameters__", ())
+    return variables if isinstance(variables, tuple) else ()
 
 
 def _flat(tp: Any) -> tuple[list[Any], int | None]:

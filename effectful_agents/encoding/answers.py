@@ -30,7 +30,9 @@ def answer_codec(tp: Any) -> AnswerCodec:
     >>> answer_codec(int).decode('{"value": 7}'), answer_codec(int).decode("7"), answer_codec(str).decode("Seven.")
     (7, 7, 'Seven.')
     """
-    return _codecs(tp)
+    codec = _codecs(tp)
+    codec.check_executor()
+    return codec
 
 
 class AnswerCodec:
@@ -46,6 +48,7 @@ class AnswerCodec:
     """
 
     __slots__ = (
+        "_adapter",
         "_is_none",
         "_is_text",
         "_nullable",
@@ -58,7 +61,7 @@ class AnswerCodec:
     response_format: ResponseFormat | None
 
     def __init__(self, tp: Any) -> None:
-        adapter = type_adapter(tp)  # first: it refuses what is no type
+        self._adapter = adapter = type_adapter(tp)  # first: it refuses what is no type
         plain = plain_type(tp)
         self.response_format = None
         self._nullable = self._is_none = plain is None or plain is type(None)
@@ -78,6 +81,14 @@ class AnswerCodec:
             "type": "json_schema",
             "json_schema": {"name": _schema_name(tp), "schema": schema, "strict": is_strict(schema)},
         }
+
+    def check_executor(self) -> None:
+        """Refuse an answer of which a part is code, where nothing runs it.
+
+        Raises:
+            EncodingError: There is such a part.
+        """
+        self._adapter.check_executor()
 
     @property
     def loose_because(self) -> str | None:

@@ -45,6 +45,9 @@ class PlainParameters:
         self._owner = owner
         self._check = held_to(self.schema, f"the `parameters` of the tool `{owner}`")
 
+    def check_executor(self) -> None:
+        """What a model sends arrives as it is: nothing of it is run."""
+
     @property
     def strict(self) -> StrictForm:
         """The schema as it is: whoever wrote it decides about its form."""

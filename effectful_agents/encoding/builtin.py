@@ -6,20 +6,19 @@ Classes of other packages are named and not imported: whoever has a value of one
 from __future__ import annotations
 
 import base64
-import inspect
 import io
 import pathlib
 import re
-import textwrap
 import types
 from typing import Annotated, Any
 
 import pydantic
 
 from effectful_agents.encoding import binary
+from effectful_agents.encoding import snippets as _snippets  # noqa: F401 - registers its codec
+from effectful_agents.encoding.functions import source_of_function
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.registry import Codec, add, register
-from effectful_agents.errors import EncodingError
 from effectful_agents.messages import Image
 from effectful_agents.types import Tool
 
@@ -41,18 +40,9 @@ add(pathlib.PurePath, lambda kind: Codec(_Path, str, kind))
 # --- code, and what performs it ---------------------------------------------------------------------------------------
 
 
-def _source(function: Any) -> str:
-    """The source of a function. What a model writes becomes a function in the handlers that synthesize code."""
-    if function.__name__ == "<lambda>":
-        raise EncodingError("a value of type `function` cannot be encoded; a lambda has no source of its own.")
-    try:
-        return textwrap.dedent(inspect.getsource(function))
-    except (OSError, TypeError) as error:
-        raise EncodingError("a value of type `function` cannot be encoded; its source is not known.") from error
-
-
+# Bare where no annotation says that it is a function; `functions` has what a model writes.
 for _kind in (types.FunctionType, types.MethodType):
-    register(_kind, Codec(str, _source))
+    register(_kind, Codec(str, source_of_function))
 # By their names: what they can do the model learns from the tools it is offered.
 register(Tool, Codec(str, lambda tool: tool.__name__))
 

@@ -20,6 +20,7 @@ from effectful_agents.encoding.forgiving import (
     well_formed,
     written,
 )
+from effectful_agents.encoding.functions import PROBLEM
 from effectful_agents.encoding.names import without_addresses
 from effectful_agents.errors import AgentsError
 from effectful_agents.messages.text import safe_text
@@ -234,6 +235,8 @@ def _describe(detail: ErrorDetails, data: Any) -> tuple[str, str, str]:
     path, value, is_there, _ = place(detail["loc"], data)
     if path and path[-1] == "[key]":  # pydantic's word for the key before it
         path.pop()
+    if kind == PROBLEM:
+        return path_of(path), cut_text(detail["msg"]), ""
     if kind in ("missing", "extra_forbidden", "unexpected_keyword_argument", "missing_argument"):
         return path_of(path), "is missing" if kind.startswith("missing") else "is not known", ""
     # A validator has words of its own, and says of the value what it has to say; pydantic puts two more in front.

@@ -28,6 +28,7 @@ from effectful_agents.encoding.annotations import (
     substituted,
 )
 from effectful_agents.encoding.fields import SUBSTITUTE, Copies, with_substituted
+from effectful_agents.encoding.functions import ANY_FUNCTION
 from effectful_agents.encoding.mappings import made_of_mapping, mapping
 from effectful_agents.encoding.marks import ARGUMENTS, CODEC, MARK, NO_SCHEMAS, Writer
 from effectful_agents.encoding.moments import told_apart
@@ -63,10 +64,12 @@ class Form(NamedTuple):
     Attributes:
         schema: The core schema.
         refusals: The paths of parts that a model cannot be asked for, and the reasons.
+        code: The paths of parts that a model writes as code, and what they are.
     """
 
     schema: CoreSchema
     refusals: list[tuple[str, str]]
+    code: list[tuple[str, str]]
 
 
 def describe(tp: Any) -> Form:
@@ -78,7 +81,8 @@ def describe(tp: Any) -> Form:
     builder = Builder()
     schema = builder.annotation(tp, "")
     definitions = [*builder.definitions.values()]
-    return Form(core_schema.definitions_schema(schema, definitions) if definitions else schema, builder.refusals)
+    whole = core_schema.definitions_schema(schema, definitions) if definitions else schema
+    return Form(whole, builder.refusals, builder.code)
 
 
 # Of unknown classes pydantic makes a test for instances, which is found here and refused with its path.
@@ -100,6 +104,7 @@ class Builder:
     Attributes:
         definitions: The rewritten schemas that are referred to, by reference.
         refusals: The paths of parts without a form, and the reasons.
+        code: The paths of parts that are written as code, and what they are.
         given: The definitions as pydantic gave them.
         kept: Types whose identities stand in references: as long as they are here, no other object can have them.
     """
@@ -107,6 +112,7 @@ class Builder:
     def __init__(self) -> None:
         self.definitions: dict[str, Any] = {}
         self.refusals: list[tuple[str, str]] = []
+        self.code: list[tuple[str, str]] = []
         self.given: dict[str, Any] = {}
         self._copies = Copies()
         self.kept: list[Any] = []
@@ -241,6 +247,10 @@ class Builder:
         if decode is None:
             self._refuse(path, f"{full_name(cls)} can be shown to a model, but not written by one")
             decode = _unreadable
+        if codec.runs_code and not self._quiet:
+            self.code.append((path, "a function" if node["type"] == "callable" else full_name(cls)))
+        if node["type"] == "callable":
+            return self.written(Callable, form, decode, codec.encode, otherwise=core_schema.callable_schema())
         return self.written(cls, form, decode, codec.encode, otherwise=core_schema.is_instance_schema(cls))
 
     def written(
@@ -283,8 +293,7 @@ class Builder:
         return node
 
     def _of_callable(self, node: Any, path: str) -> Any:
-        self._refuse(path, "a function is not written as JSON; it takes a handler that synthesizes code")
-        return node
+        return self._codec(ANY_FUNCTION, Callable, node, path)
 
     def _of_is_subclass(self, node: Any, path: str) -> Any:
         self._refuse(path, _NO_CLASSES)

@@ -138,7 +138,7 @@ def type_name(tp: Any) -> str:
         return f"Literal[{', '.join(map(_literal_name, arguments))}]"
     if origin is not None and origin is not tp:  # `Generic` is its own
         return f"{type_name(origin)}[{', '.join(map(type_name, arguments))}]" if arguments else type_name(origin)
-    if isinstance(tp, list):
+    if isinstance(tp, list | tuple):  # the parameters of a function
         return f"[{', '.join(map(type_name, tp))}]"
     if isinstance(tp, str):
         return tp

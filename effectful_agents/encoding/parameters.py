@@ -16,6 +16,7 @@ from effectful_agents.encoding.decoding import Misfit, cut_name, explain, valida
 from effectful_agents.encoding.docstrings import described
 from effectful_agents.encoding.fields import type_hints
 from effectful_agents.encoding.forms import Refused
+from effectful_agents.encoding.functions import runs_code
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.schema import adapter_schema, json_schema
 from effectful_agents.encoding.strict import StrictForm, admits_null, strict_form
@@ -73,18 +74,27 @@ class Parameters:
         EncodingError: A parameter cannot be described; the message has the path of the part at fault.
     """
 
-    __slots__ = ("_owner", "_signature", "_validate", "schema", "text")
+    __slots__ = ("_adapter", "_owner", "_signature", "_validate", "schema", "text")
 
     def __init__(self, signature: inspect.Signature, owner: str, doc: str = "") -> None:
         self._signature = signature
         self._owner = owner
-        adapter = _arguments_adapter(signature, owner)
+        self._adapter = adapter = _arguments_adapter(signature, owner)
         self._validate = adapter.validate_json
         self.schema = adapter_schema("Arguments", adapter)
         about = described(doc, [*signature.parameters, *self.schema["properties"]])
         self.text = about.text if about.names else doc
         self._show_descriptions(about.names)
         self._show_defaults()
+
+    def check_executor(self) -> None:
+        """Refuse parameters of which one is code, where nothing runs it.
+
+        Raises:
+            EncodingError: There is such a parameter.
+        """
+        if self._adapter.code and not runs_code():
+            _arguments_adapter(self._signature, self._owner)  # says which one
 
     @property
     def strict(self) -> StrictForm:

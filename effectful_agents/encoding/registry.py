@@ -36,11 +36,14 @@ class Codec:
         decode: Makes the value of a written one; None where a model can be shown such values and not write them. It
             raises `ValueError` for what it cannot read, with a text for the model. A second positional parameter, if it
             has one, gets the context of the decoding (the names that the skill sees).
+        runs_code: Whether decoding runs what the model wrote. Such a type can be asked for only where an executor of
+            `effectful_agents.handlers.execution` is installed.
     """
 
     form: Any
     encode: Callable[[Any], Any]
     decode: Callable[..., Any] | None = None
+    runs_code: bool = False
 
     def decoder(self) -> Callable[..., Any] | None:
         """`decode` as a function of the written value and the context."""

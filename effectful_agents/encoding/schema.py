@@ -72,7 +72,9 @@ def json_schema(tp: Any) -> dict[str, Any]:
     >>> json_schema(list[int])
     {'type': 'array', 'items': {'type': 'integer'}}
     """
-    return _schemas(tp)
+    schema = _schemas(tp)
+    type_adapter(tp).check_executor()
+    return schema
 
 
 def adapter_schema(tp: Any, adapter: Adapter) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from effectful_agents.messages import ContentPart, ToolDefinition
 from effectful_agents.messages.text import safe_text
 from effectful_agents.types import Tool
 
-__all__ = ["ToolCodec", "tool_codec"]
+__all__ = ["ToolCodec", "encode_result", "tool_codec"]
 
 type _Codecs = dict[int, tuple[weakref.ref[Any], ToolCodec]]
 
@@ -59,8 +59,7 @@ class ToolCodec:
     def __init__(self, tool: Tool[..., Any]) -> None:
         self._name: str = tool.__name__
         signature = tool.__signature__
-        result_type = signature.return_annotation
-        self._result_type = Any if result_type is inspect.Signature.empty else result_type
+        self._result_type = _declared_result(signature)
         self._definitions: dict[tuple[str, bool], ToolDefinition] = {}
         self._parameters: Parameters | PlainParameters = (
             Parameters(signature, self._name, tool.description)
@@ -76,7 +75,11 @@ class ToolCodec:
             name: The name that the model calls it by, the tool's own by default.
             strict: Whether the provider is to hold the model to the schema, which then is in strict form: every
                 parameter is required, and null stands for a default. A tool without a strict form is shown as it is.
+
+        Raises:
+            EncodingError: A parameter is code, and nothing here runs it.
         """
+        self._parameters.check_executor()
         key = (self._name if name is None else name, strict)
         definition = self._definitions.get(key)
         return self._definitions.setdefault(key, self._defined(*key)) if definition is None else definition
@@ -108,31 +111,46 @@ class ToolCodec:
         return self._parameters.decode(arguments, context, strict=strict)
 
     def encode_result(self, value: Any) -> str | list[ContentPart]:
-        """What a model is told of a result.
+        """What a model is told of a result; see `encode_result`."""
+        return _told_result(value, self._result_type, self._name)
 
-        Text is bare, and so is what is written as text (a date, a UUID, a member of an enum of texts). None is `null`:
-        some providers refuse an empty result, and for a tool that may find nothing it is the JSON of its answer.
-        Anything else is compact JSON, by the type that the tool declares, or by that of the value where it is not what
-        was declared. Values in the shape of content parts become blocks.
 
-        Raises:
-            EncodingError: The result has no form on the wire; the message names the tool and the type.
-        """
-        if isinstance(value, str):
-            return safe_text(str.__str__(value))
-        try:
-            encoded = self._encode(value)
-            with written_down(value):
-                return _told(encoded)
-        except EncodingError as error:
-            raise EncodingError(f"the result of the tool `{self._name}` cannot be written: {error}") from error
+def encode_result(tool: Tool[..., Any], value: Any) -> str | list[ContentPart]:
+    """What a model is told of a result of a tool, whether or not the parameters of the tool have a form.
 
-    def _encode(self, value: Any) -> Any:
-        try:
-            return encode(value, self._result_type)
-        except EncodingError:
-            # Not what the tool declares, or a type that only its values can tell about.
-            return encode(value)
+    Text is bare, and so is what is written as text (a date, a UUID, a member of an enum of texts). None is `null`: some
+    providers refuse an empty result, and for a tool that may find nothing it is the JSON of its answer. Anything else
+    is compact JSON, by the type that the tool declares, or by that of the value where it is not what was declared.
+    Values in the shape of content parts become blocks.
+
+    Raises:
+        EncodingError: The result has no form on the wire; the message names the tool and the type.
+    """
+    return _told_result(value, _declared_result(tool.__signature__), tool.__name__)
+
+
+def _declared_result(signature: inspect.Signature) -> Any:
+    declared = signature.return_annotation
+    return Any if declared is inspect.Signature.empty else declared
+
+
+def _told_result(value: Any, result_type: Any, name: str) -> str | list[ContentPart]:
+    if isinstance(value, str):
+        return safe_text(str.__str__(value))
+    try:
+        encoded = _encoded(value, result_type)
+        with written_down(value):
+            return _told(encoded)
+    except EncodingError as error:
+        raise EncodingError(f"the result of the tool `{name}` cannot be written: {error}") from error
+
+
+def _encoded(value: Any, result_type: Any) -> Any:
+    try:
+        return encode(value, result_type)
+    except EncodingError:
+        # Not what the tool declares, or a type that only its values can tell about.
+        return encode(value)
 
 
 def _told(encoded: Any) -> str | list[ContentPart]:

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic_core import PydanticCustomError, PydanticOmit, PydanticUseDefault, core_schema
 
 from effectful_agents.encoding.forgiving import ARM, DEFAULT, TAG, has_double_keys
+from effectful_agents.encoding.functions import ENDS_CALL
 from effectful_agents.encoding.marks import FORMS, NO_SCHEMAS
 from effectful_agents.encoding.names import without_addresses
 from effectful_agents.encoding.shapes import Shape, chooser, recursive_refs, shape_of
@@ -199,7 +200,7 @@ def guarded[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     def guard(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except (ValueError, AssertionError, PydanticOmit, PydanticUseDefault):
+        except (ValueError, AssertionError, PydanticOmit, PydanticUseDefault, *ENDS_CALL):
             raise
         except Exception as error:  # what users wrote may raise anything
             raise PydanticCustomError("raised", "{said}", {"said": without_addresses(summary(error))}) from error

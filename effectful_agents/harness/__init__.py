@@ -52,9 +52,14 @@ def harness(
         render: Show the conversation in the terminal as it grows.
         dump_system_prompt: A Markdown file to write the system message to, with the tokens of its sections.
         persist_db: An SQLite database that keeps agents which have an `__agent_id__`.
-        eval_provider: What runs code that the model writes.
-        type_checker: What checks such code before it runs.
-        tool_calling: How the model calls tools: `json`, with arguments in JSON.
+        eval_provider: What runs code that the model writes: `builtin`, plain Python in this process, which may do
+            anything that the program may; `restricted`, a part of Python without a way to files, network and processes;
+            `none`, nothing, and the model is offered no tools for code. By default `none` for local models and brief
+            prompts, `builtin` for others.
+        type_checker: What checks such code before it runs: `ty`, the default, `mypy`, or `none`.
+        tool_calling: How the model calls the tools of the scope: `json`, with arguments in JSON; `code`, with Python
+            expressions; `auto`, with JSON where a schema can say what a tool takes, and with expressions where not. By
+            default `auto`, or `json` where nothing runs code.
         tool_collection: Which tools are offered: `explicit`, those made with `Tool.define` and `Skill.define` that the
             skill sees; `auto`, public functions and methods as well that have a docstring and full annotations; `none`,
             none of them.
@@ -76,7 +81,8 @@ def harness(
         The stack.
 
     Raises:
-        OptionError: An option has a value that it cannot have, or one whose part this version does not have.
+        OptionError: An option has a value that it cannot have, or one whose part this version does not have; or
+            `tool_calling` is `auto` or `code` and nothing runs code. It is a ValueError.
     """
     from effectful_agents.harness.stack import Harness, Settings  # noqa: PLC0415 - loads every handler
 

@@ -150,9 +150,17 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="WHEN",
         help="whether many tools are searched and not shown: yes (where it pays), no, or above WHEN tokens (yes)",
     )
-    add("--tool-calling", choices=["auto", "code", "json"], help="how tools are called (json)")
-    add("--eval-provider", choices=["builtin", "restricted", "none"], help="what runs code of the model (none)")
-    add("--type-checker", choices=["mypy", "ty", "none"], help="what checks code of the model (none)")
+    add(
+        "--tool-calling",
+        choices=["auto", "code", "json"],
+        help="how tools are called (auto; json where no code is run)",
+    )
+    add(
+        "--eval-provider",
+        choices=["builtin", "restricted", "none"],
+        help="what runs code of the model (builtin: as plain Python, which may do anything; none for local models)",
+    )
+    add("--type-checker", choices=["mypy", "ty", "none"], help="what checks code of the model before it runs (ty)")
     add("--no-check-contracts", dest="check_contracts", action="store_false", help="do not check arguments of skills")
     add("--strict-tools", action="store_true", help="send the tools in strict form, where they have one")
     add("--strict-decoding", action="store_true", help="forgive nothing in what the model writes")

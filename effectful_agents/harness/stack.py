@@ -12,6 +12,7 @@ import tenacity
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
+from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.legibility import (
     DeferredTools,
     FrameworkDocumenter,
@@ -23,7 +24,16 @@ from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
-from effectful_agents.handlers.validation import PydanticSkillArgValidator
+from effectful_agents.handlers.synthesis import (
+    ExpressionToolCaller,
+    FinalBodySynthesizer,
+    MixedToolCaller,
+    StatefulReplSynthesizer,
+)
+from effectful_agents.handlers.synthesis.body import SUBMISSION
+from effectful_agents.handlers.validation import PydanticSkillArgValidator, TyTypeChecker
+from effectful_agents.handlers.validation.mypy import MypyTypeChecker
+from effectful_agents.operations.session import exec_code
 from effectful_agents.runtime import Interpretation, Layers, handler
 
 __all__ = ["Harness", "Settings"]
@@ -59,6 +69,21 @@ class Settings:
     def is_brief(self) -> bool:
         return self.system_prompt == "brief" or (self.system_prompt is None and self.is_local)
 
+    @property
+    def executor(self) -> Literal["builtin", "restricted", "none"]:
+        """What runs code of the model; where it is told little, nothing does unless somebody asks for it."""
+        return self.eval_provider or ("none" if self.is_brief or self.is_local else "builtin")
+
+    @property
+    def checker(self) -> Literal["mypy", "ty", "none"]:
+        """What checks such code; nothing where there is none."""
+        return self.type_checker or ("none" if self.executor == "none" else "ty")
+
+    @property
+    def calling(self) -> Literal["auto", "code", "json"]:
+        """How tools are called."""
+        return self.tool_calling or ("json" if self.executor == "none" else "auto")
+
 
 def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     """The handlers, outermost first."""
@@ -70,14 +95,22 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         strict_tools=settings.strict_tools,
         strict_decoding=settings.strict_decoding,
     )
-    # Outside of the extractor, and of whatever else offers tools: it defers what comes from further inside.
+    # Outside of whatever offers tools, and of what has some of them called otherwise: it defers what comes from further
+    # inside, each in the form in which it would be called, and so with a schema for a catalogue to show.
     if settings.defer_tools is not False:
-        yield DeferredTools(threshold=None if settings.defer_tools is True else settings.defer_tools)
-    # Next to the loop, or to that: what adds or changes tools on the way to a request comes further inside.
+        threshold = None if settings.defer_tools is True else settings.defer_tools
+        yield DeferredTools(threshold=threshold, always=() if settings.executor == "none" else _TOOLS_FOR_CODE)
+    # Right outside of what collects the tools: it has some of them, or all, called by writing Python.
+    if settings.calling == "auto":
+        yield MixedToolCaller()
+    elif settings.calling == "code":
+        yield ExpressionToolCaller()
+    # Next to the loop, or to these: what adds or changes tools on the way to a request comes further inside.
+    json_only = settings.calling == "json"
     if settings.tool_collection == "explicit":
-        yield LexicalToolExtractor()
+        yield LexicalToolExtractor(json_only)
     elif settings.tool_collection == "auto":
-        yield ImplicitToolExtractor()
+        yield ImplicitToolExtractor(json_only=json_only)
     # It is asked for the models that no handler further inside takes.
     model = None if settings.is_local else settings.model
     yield LiteLLMConfigurer(model, num_retries=settings.num_retries, **_of_requests(settings))
@@ -95,7 +128,10 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # Sees the finished message, and all of its sections, wherever it stands.
     if settings.dump_system_prompt is not None:
         yield SystemPromptDumper(settings.dump_system_prompt, settings.model)
-    # Outside of the retrying: a wrong argument stays wrong.
+    # What checks and runs code is asked by the two that follow, and by whoever decodes what a model wrote.
+    yield from _of_code(settings)
+    # Outside of the retrying: a wrong argument stays wrong. Inside of a session, which has the arguments as they are
+    # checked.
     if settings.check_contracts:
         yield PydanticSkillArgValidator()
     # Near the inner end: it catches what anything further out could not make sense of.
@@ -103,6 +139,22 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         yield TenacityRetryer(stop=tenacity.stop_after_attempt(settings.num_retries))
     # Inside of the retrying, which writes the messages about tools that raised: they may be long too.
     yield ToolOutputCap()
+
+
+_TOOLS_FOR_CODE = (exec_code.__name__, SUBMISSION)
+"""They are few, and whether an answer is written as code is not to depend on a search."""
+
+
+def _of_code(settings: Settings) -> Iterator[Interpretation]:
+    """The handlers for code that the model writes; those that offer it tools for that only where something runs it."""
+    if settings.checker != "none":
+        yield TyTypeChecker() if settings.checker == "ty" else MypyTypeChecker()
+    if settings.executor == "none":
+        return
+    yield BuiltinExecutor() if settings.executor == "builtin" else RestrictedPythonExecutor()
+    # Outside of the retrying, so that they see whether what was submitted failed.
+    yield StatefulReplSynthesizer()
+    yield FinalBodySynthesizer()
 
 
 def _renderer() -> Interpretation:
@@ -168,9 +220,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 _LATER: Mapping[str, tuple[Any, ...]] = {
     "langfuse": (False,),
     "persist_db": (None,),
-    "eval_provider": (None, "none"),
-    "type_checker": (None, "none"),
-    "tool_calling": (None, "json"),
 }
 
 
@@ -187,10 +236,11 @@ def _check(settings: Settings) -> None:
         raise OptionError(
             f"`defer_tools` is {settings.defer_tools!r}; it is True, False, or a number of tokens, 0 for always."
         )
-    if settings.tool_calling in ("auto", "code") and settings.eval_provider in (None, "none"):
+    if settings.calling != "json" and settings.executor == "none":
+        why = "is 'none'" if settings.eval_provider == "none" else "names none, which is 'none' for local models"
         raise OptionError(
-            f"`tool_calling={settings.tool_calling!r}` has the model write Python, and `eval_provider` names nothing "
-            "that runs it. Use `tool_calling='json'`."
+            f"`tool_calling={settings.tool_calling!r}` has the model write Python, and nothing would run it: "
+            f"`eval_provider` {why}. Use `tool_calling='json'`, or `eval_provider='restricted'`."
         )
     for name, available in _LATER.items():
         value = getattr(settings, name)

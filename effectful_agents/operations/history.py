@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import MutableSequence
+from collections.abc import MutableSequence, Sequence
 
 from effectful_agents.errors import MissingHandlerError
-from effectful_agents.messages import Message
+from effectful_agents.messages import Message, ToolCallID
 from effectful_agents.runtime import Operation
 from effectful_agents.types import History, Skill
 
-__all__ = ["CompactionScope", "agents_called", "append_message", "conversation", "get_history"]
+__all__ = ["CompactionScope", "agents_called", "append_message", "compact_", "conversation", "get_history"]
 
 _KEEPER = "Install `HistoryBuilder()` of `effectful_agents.handlers.durability`; `harness()` has it."
 
@@ -63,3 +63,44 @@ def conversation(skill: Skill) -> MutableSequence[Message]:
     """
     agent = skill.agent
     return History() if agent is None else agent.__history__
+
+
+def compact_(history: MutableSequence[Message], tool_call_id: ToolCallID, scope: CompactionScope) -> None:
+    """Drop earlier messages of a history, in place, on behalf of a tool call that asked for it.
+
+    The system message, what the user said in the running call, and the turn that asked (its assistant message and all
+    results) stay. Where the history has another shape than expected, nothing is dropped.
+
+    Args:
+        history: The history of the running call.
+        tool_call_id: The call that asked; its assistant message is in the history.
+        scope: What to drop.
+    """
+    asking = _position_of_call(history, tool_call_id)
+    if scope is CompactionScope.NONE or asking is None:
+        return
+    request = _position_of_request(history, asking)
+    if request is None:
+        return
+    said = [message for message in history[request:asking] if message["role"] == "user"]
+    if scope is CompactionScope.TURN:
+        history[request:asking] = said
+        return
+    head = [history[0]] if history[0]["role"] == "system" else []
+    history[:asking] = [*head, *said]
+
+
+def _position_of_call(history: Sequence[Message], tool_call_id: ToolCallID) -> int | None:
+    for position in range(len(history) - 1, -1, -1):
+        message = history[position]
+        calls = message.get("tool_calls", ()) if message["role"] == "assistant" else ()
+        if any(call["id"] == tool_call_id for call in calls):
+            return position
+    return None
+
+
+def _position_of_request(history: Sequence[Message], asking: int) -> int | None:
+    """Where the message is that opened the running call; what the program said later, while it ran, is none."""
+    opened = history.request if isinstance(history, History) else None
+    positions = [place for place in range(asking - 1, -1, -1) if history[place]["role"] == "user"]
+    return next((place for place in positions if history[place] is opened), positions[0] if positions else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
@@ -30,8 +31,12 @@ class PromptInjectingInterpretation(ObjectInterpretation[Any, Any]):  # noqa: D1
         cls = type(self)
         for base in cls.__mro__[: cls.__mro__.index(PromptInjectingInterpretation)]:
             if base.__dict__.get("__doc__"):
-                return section(cls.__name__, inspect.cleandoc(base.__doc__ or ""))
+                return section(cls.__name__, _cleaned(base.__doc__ or ""))
         return None
+
+
+# Each call of a skill that begins a conversation asks for the same texts.
+_cleaned = functools.lru_cache(maxsize=256)(inspect.cleandoc)
 
 
 def with_section(prompt: PromptSection, added: PromptSection | None, *, first: bool = False) -> PromptSection:

@@ -111,21 +111,23 @@ class LexicalContext(Mapping[str, Any]):
 
 
 class Scope(Mapping[str, Any]):
-    """The names of one call: its arguments, then the lexical context of the skill.
+    """The names of one call: those of a session, then its arguments, then the lexical context of the skill.
 
     Attributes:
         skill: The skill that is called.
         arguments: Its arguments by name.
         context: What the skill sees besides.
+        bindings: What code that runs in the call has bound, where it has a session.
         memo: Where handlers keep what they found out for this call, by keys of their own.
     """
 
-    __slots__ = ("arguments", "context", "memo", "skill")
+    __slots__ = ("arguments", "bindings", "context", "memo", "skill")
 
     def __init__(self, skill: Skill, arguments: Mapping[str, Any], context: LexicalContext) -> None:
         self.skill = skill
         self.arguments = arguments
         self.context = context
+        self.bindings: Mapping[str, Any] = {}
         self.memo: dict[Any, Any] = {}
 
     @classmethod
@@ -137,18 +139,26 @@ class Scope(Mapping[str, Any]):
             arguments = {first: skill.receiver, **arguments}
         return cls(skill, arguments, skill.__context__)
 
+    def with_bindings(self, bindings: Mapping[str, Any]) -> Scope:
+        """The scope of the same call with other names of a session; what handlers found out is shared."""
+        other = Scope(self.skill, self.arguments, self.context)
+        other.bindings = bindings
+        other.memo = self.memo
+        return other
+
     @override
     def __getitem__(self, name: str) -> Any:
+        if name in self.bindings:
+            return self.bindings[name]
         return self.arguments[name] if name in self.arguments else self.context[name]
 
     @override
     def __contains__(self, name: object) -> bool:
-        return name in self.arguments or name in self.context
+        return name in self.bindings or name in self.arguments or name in self.context
 
     @override
     def __iter__(self) -> Iterator[str]:
-        yield from self.arguments
-        yield from (name for name in self.context if name not in self.arguments)
+        return iter(self._snapshot())
 
     @override
     def __len__(self) -> int:
@@ -163,8 +173,9 @@ class Scope(Mapping[str, Any]):
         return self._snapshot().values()
 
     def _snapshot(self) -> dict[str, Any]:
-        # Arguments first, as iteration has it.
-        return {**self.arguments, **{n: v for n, v in self.context.items() if n not in self.arguments}}
+        # In the order in which they are looked up, as iteration has it.
+        merged = {**self.bindings, **self.arguments, **self.bindings}
+        return {**merged, **{n: v for n, v in self.context.items() if n not in merged}}
 
 
 def _no_function() -> None: ...

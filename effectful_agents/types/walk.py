@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, override
 
+from effectful_agents.errors import DefinitionError
+from effectful_agents.generated import is_generated
 from effectful_agents.types.tool import Tool
 
-__all__ = ["ToolSet", "in_order", "is_agent", "is_tool", "tools_in_scope", "tools_of"]
+__all__ = [
+    "ToolSet",
+    "implicit_target",
+    "in_order",
+    "is_agent",
+    "is_tool",
+    "standing_for",
+    "tools_in_scope",
+    "tools_of",
+]
 
 type Wrap = Callable[[types.FunctionType], Tool | None]
 """Makes a tool of a function, or None of one that is not to be offered; of the same function the same tool."""
@@ -57,6 +69,17 @@ class ToolSet(frozenset[Tool]):
     def __sub__(self, other: Any) -> Any:
         return ToolSet(tool for tool in self.order if tool not in other) if isinstance(other, Set) else NotImplemented
 
+    def after(self, tools: Set[Tool]) -> ToolSet:
+        """This set behind other tools; the same set for the same tools."""
+        if not tools:
+            return self
+        key = ToolSet, tools if isinstance(tools, ToolSet) else frozenset(tools)
+        made = self.memo.get(key)
+        if made is None:
+            order = tools.order if isinstance(tools, ToolSet) else in_order(tools)
+            made = self.memo[key] = ToolSet((*order, *self.order))
+        return made
+
 
 def in_order(tools: Iterable[Tool]) -> list[Tool]:
     """Tools in an order that is the same in every process: by name, and of those alike the one made first comes first.
@@ -99,6 +122,8 @@ def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None, wrap: Wrap | 
 def tools_of(holder: Any, wrap: Wrap | None = None) -> Iterator[Tool]:
     """The public tools and skills that an object, or a class, offers: its methods, and what was set on it later.
 
+    A function that a model wrote and left on the object is a tool as well, if it says the types of its parameters.
+
     Only what is a tool, or a function for `wrap`, is looked at: no property of the object is run.
     """
     on_class = isinstance(holder, type)
@@ -106,7 +131,12 @@ def tools_of(holder: Any, wrap: Wrap | None = None) -> Iterator[Tool]:
     if not on_class:
         for name, attribute in getattr(holder, "__dict__", {}).items():
             seen.add(name)
-            if not name.startswith("_") and (tool := _as_tool(attribute, wrap)) is not None:
+            if name.startswith("_"):
+                continue
+            tool = _as_tool(attribute, wrap)
+            if tool is None and is_generated(attribute):
+                tool = _left_behind(attribute, name)
+            if tool is not None:
                 yield tool
     for cls in holder.__mro__ if on_class else type(holder).__mro__:
         for name, attribute in vars(cls).items():
@@ -143,6 +173,43 @@ def _as_tool(value: Any, wrap: Wrap | None) -> Tool | None:
         tool = wrap(value.__func__)
         return None if tool is None else tool.__get__(value.__self__, type(value.__self__))
     return None
+
+
+def standing_for(function: types.FunctionType, description: str | None = None) -> Tool:
+    """The tool that stands for a function which was not declared as one; for one function always the same.
+
+    Raises:
+        DefinitionError: The function cannot be a tool.
+    """
+    # Kept on the function, so that both go at the same time. What wraps it may have got a copy of its attributes.
+    tool = function.__dict__.get(_KEPT)
+    if tool is None or implicit_target(tool) is not function:
+        tool = Tool.define(function, description=description)
+        tool.__dict__[_TARGET] = function
+        function.__dict__[_KEPT] = tool
+    return tool
+
+
+def implicit_target(tool: Tool) -> types.FunctionType | None:
+    """The function that a tool stands for, where that was not declared as one; else None."""
+    return getattr(tool, _TARGET, None)
+
+
+_KEPT, _TARGET = "__implicit_tool__", "__implicit_target__"
+
+
+def _left_behind(function: Any, name: str) -> Tool | None:
+    """The tool that stands for a function which a model wrote and left on an agent, for later turns and calls."""
+    bare = function.__func__ if isinstance(function, types.MethodType) else function
+    if bare is not function:  # the receiver needs no type
+        bare.__annotations__.setdefault(next(iter(inspect.signature(bare).parameters)), Any)
+    try:
+        tool = standing_for(bare, inspect.getdoc(bare) or f"Left by an earlier turn:\n\n{inspect.getsource(bare)}")
+    except (DefinitionError, OSError):  # without types, or its source is forgotten
+        return None
+    if bare is not function:
+        tool = tool.__get__(function.__self__, type(function.__self__))
+    return tool if tool.__name__ == name else tool.named(name)
 
 
 def _bound(attribute: Any, value: Any, owner: type) -> Tool:

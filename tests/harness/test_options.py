@@ -41,8 +41,12 @@ def ask(*replies: Any, arguments: tuple[Any, ...] = (), **options: Any) -> tuple
 def test_every_option_has_a_default():
     value, (request,) = ask(3)
     assert value == 3
-    assert [tool["function"]["name"] for tool in request["tools"]] == ["weather"]
+    assert names(request) == ["exec_code", "weather", "write_and_run_body"]
     assert request["messages"][0]["content"].startswith("# Harness")
+
+
+def names(request: Any) -> list[str]:
+    return [tool["function"]["name"] for tool in request.get("tools", ())]
 
 
 def test_the_model_and_every_further_option_are_settings_of_the_request():
@@ -91,7 +95,7 @@ def test_turns_limit_a_call():
 @pytest.mark.parametrize(("collection", "offered"), [("explicit", True), ("none", False)])
 def test_tool_collection_offers_the_tools_in_scope_or_none(collection, offered):
     _, (request,) = ask(3, tool_collection=collection)
-    assert ("tools" in request) is offered
+    assert ("weather" in names(request)) is offered
     assert ("\n## LexicalToolExtractor\n" in request["messages"][0]["content"]) is offered
 
 
@@ -197,10 +201,6 @@ def test_brief_and_full_go_with_the_same_tools_and_calling(prompt):
     [
         ("langfuse", True, "False"),
         ("persist_db", "agents.db", "Leave it out"),
-        ("eval_provider", "builtin", "'none'"),
-        ("eval_provider", "restricted", "'none'"),
-        ("type_checker", "mypy", "'none'"),
-        ("type_checker", "ty", "'none'"),
     ],
 )
 def test_what_this_version_does_not_have_is_said_with_the_way_round_it(name, value, alternative):
@@ -211,16 +211,65 @@ def test_what_this_version_does_not_have_is_said_with_the_way_round_it(name, val
 
 
 @pytest.mark.parametrize("calling", ["auto", "code"])
-@pytest.mark.parametrize("without", [{}, {"eval_provider": "none"}, {"system_prompt": "brief"}, {"model": "local/x"}])
+@pytest.mark.parametrize(
+    "without",
+    [
+        {"eval_provider": "none"},
+        {"system_prompt": "brief"},
+        {"model": "local/x"},
+        {"model": "local/x", "system_prompt": "full"},
+    ],
+)
 def test_calling_tools_in_python_needs_something_that_runs_it(calling, without):
     with pytest.raises(ValueError, match=f"`tool_calling='{calling}'`.*`eval_provider`.*`tool_calling='json'`"):
         harness(tool_calling=calling, **without)
 
 
 @pytest.mark.parametrize("calling", ["auto", "code"])
-def test_with_it_the_missing_part_is_named(calling):
-    with pytest.raises(OptionError, match="eval_provider='restricted'"):
-        harness(tool_calling=calling, eval_provider="restricted")
+@pytest.mark.parametrize("others", [{}, {"system_prompt": "brief"}, {"model": "local/x"}])
+def test_with_it_they_are_called_so(calling, others):
+    caller = {"auto": "MixedToolCaller", "code": "ExpressionToolCaller"}[calling]
+    stack = [type(layer).__name__ for layer in harness(tool_calling=calling, eval_provider="builtin", **others).layers]
+    assert stack[:3] == ["AgentLoop", caller, "LexicalToolExtractor"]
+
+
+# Code
+
+
+@pytest.mark.parametrize(
+    ("options", "runs"),
+    [
+        ({}, True),
+        ({"model": "gpt-5-mini"}, True),
+        ({"system_prompt": "full"}, True),
+        ({"system_prompt": "brief"}, False),
+        ({"model": "local/smollm2"}, False),
+        ({"model": "local/smollm2", "system_prompt": "full"}, False),
+        ({"model": "local/smollm2", "eval_provider": "builtin"}, True),
+        ({"system_prompt": "brief", "eval_provider": "builtin"}, True),
+        ({"eval_provider": "none"}, False),
+    ],
+)
+def test_code_is_run_unless_the_model_is_a_small_one_or_somebody_says_so(options, runs):
+    _, (request,) = ask(3, **options)
+    expected = ["exec_code", "weather", "write_and_run_body"] if runs else ["weather"]
+    assert names(request) == expected
+
+
+@pytest.mark.parametrize(("checker", "refused"), [(None, True), ("ty", True), ("none", False)])
+def test_code_is_checked_before_it_is_run_unless_that_is_switched_off(checker, refused):
+    options = {} if checker is None else {"type_checker": checker}
+    replies = [calls("exec_code", code="print(least + 'x')"), 3]
+    _, requests = ask(*replies, **options)
+    told = requests[1]["messages"][-1]["content"]
+    assert ("This call was not made" in told) is refused
+    assert ("TypeError: unsupported operand" in told) is not refused
+
+
+def test_a_checker_alone_has_nothing_to_do():
+    stack = [type(layer).__name__ for layer in harness(eval_provider="none", type_checker="ty").layers]
+    assert "TyTypeChecker" in stack
+    assert "BuiltinExecutor" not in stack
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,22 @@ from effectful_agents.testing import ScriptedModel
 STACK = [
     "AgentLoop",
     "DeferredTools",
+    "MixedToolCaller",
     "LexicalToolExtractor",
     "LiteLLMConfigurer",
     "LocalModel",
     "FrameworkDocumenter",
     "HistoryBuilder",
     "SystemPromptDumper",
+    "TyTypeChecker",
+    "BuiltinExecutor",
+    "StatefulReplSynthesizer",
+    "FinalBodySynthesizer",
     "PydanticSkillArgValidator",
     "TenacityRetryer",
     "ToolOutputCap",
 ]
+OF_CODE = {"MixedToolCaller", "TyTypeChecker", "BuiltinExecutor", "StatefulReplSynthesizer", "FinalBodySynthesizer"}
 
 
 def names(**options: Any) -> list[str]:
@@ -58,8 +64,11 @@ def test_the_handlers_stand_in_this_order(tmp_path):
         ({"tool_collection": "none"}, {"SystemPromptDumper", "LexicalToolExtractor"}),
         ({"defer_tools": False}, {"SystemPromptDumper", "DeferredTools"}),
         ({"defer_tools": 0}, {"SystemPromptDumper"}),
-        ({"system_prompt": "brief"}, {"SystemPromptDumper", "FrameworkDocumenter"}),
-        ({"model": "local/smollm2"}, {"SystemPromptDumper", "FrameworkDocumenter"}),
+        ({"type_checker": "none"}, {"SystemPromptDumper", "TyTypeChecker"}),
+        ({"tool_calling": "json"}, {"SystemPromptDumper", "MixedToolCaller"}),
+        ({"eval_provider": "none"}, {"SystemPromptDumper", *OF_CODE}),
+        ({"system_prompt": "brief"}, {"SystemPromptDumper", "FrameworkDocumenter", *OF_CODE}),
+        ({"model": "local/smollm2"}, {"SystemPromptDumper", "FrameworkDocumenter", *OF_CODE}),
     ],
 )
 def test_what_is_switched_off_is_not_installed(options, missing):
@@ -74,18 +83,23 @@ def test_the_full_message_has_the_harness_and_the_task():
 
 
 def test_the_framework_comes_first_then_the_handlers_from_the_inside_out():
-    assert headings(system_message(), 2)[:6] == [
+    assert headings(system_message(), 2)[:11] == [
         "The effectful-agents framework",
         "TenacityRetryer",
         "PydanticSkillArgValidator",
+        "FinalBodySynthesizer",
+        "StatefulReplSynthesizer",
+        "BuiltinExecutor",
+        "TyTypeChecker",
         "FrameworkDocumenter",
         "LexicalToolExtractor",
+        "MixedToolCaller",
         "AgentLoop",
     ]
 
 
 def test_the_task_goes_from_what_is_constant_to_what_changes():
-    sections = headings(system_message(), 2)[6:]
+    sections = headings(system_message(), 2)[11:]
     assert [section.partition(" ")[0] for section in sections] == ["Module", "Skill", "Imported", "Lexical"]
 
 

@@ -31,6 +31,7 @@ from effectful_agents.operations.loop import (
     write_system,
 )
 from effectful_agents.operations.prompt import section
+from effectful_agents.operations.session import exec_code, repl_env, repl_history
 from effectful_agents.operations.steps import emit
 from effectful_agents.operations.templates import skill_prompt
 from effectful_agents.operations.world import fresh_id, now, random, sleep
@@ -80,6 +81,9 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     code.exec: lambda: code.exec(BYTECODE, {}),
     code.eval: lambda: code.eval(EXPRESSION, {}),
     emit: lambda: emit(StreamStart()),
+    exec_code: lambda: exec_code(BYTECODE),
+    repl_env: lambda: repl_env(),
+    repl_history: lambda: repl_history(),
     now: lambda: now(),
     sleep: lambda: sleep(0),
     fresh_id: lambda: fresh_id(),

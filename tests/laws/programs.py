@@ -81,6 +81,15 @@ PROGRAMS: dict[str, Program] = {
             "Three.",
         ),
     ),
+    "code": Program(
+        lambda guide: guide.tell("Hello"),
+        (
+            calls("exec_code", code="longer = text * 2\nprint(longer)"),
+            calls("measure", call="measure(text)"),
+            calls("write_and_run_body", implementation={"code": "def tell(self, text):\n    return text + '?'"}),
+            "That was code.",
+        ),
+    ),
     "malformed replies": Program(
         lambda guide: find(1),
         (

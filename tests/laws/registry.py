@@ -20,7 +20,7 @@ from rich.console import Console
 
 import effectful_agents.handlers
 import effectful_agents.testing
-from effectful_agents import ObjectInterpretation, implements
+from effectful_agents import ObjectInterpretation, Tool, implements
 from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
 from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.legibility import (
@@ -40,6 +40,12 @@ from effectful_agents.handlers.observability.rich import RichTerminalRenderer
 from effectful_agents.handlers.provision.http import HttpModel
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
+from effectful_agents.handlers.synthesis import (
+    ExpressionToolCaller,
+    FinalBodySynthesizer,
+    MixedToolCaller,
+    StatefulReplSynthesizer,
+)
 from effectful_agents.handlers.validation import PydanticSkillArgValidator, TyTypeChecker
 from effectful_agents.handlers.validation.mypy import MypyTypeChecker
 from effectful_agents.messages import PartialValue
@@ -73,6 +79,8 @@ SAMPLES: Mapping[type, Make] = {
     ScriptedModel: lambda around: ScriptedModel(*around.replies),
     AgentLoop: lambda around: AgentLoop(turns=5),
     DeferredTools: lambda around: DeferredTools(threshold=0, always=["measure", "break_down"]),
+    ExpressionToolCaller: lambda around: ExpressionToolCaller(),
+    MixedToolCaller: lambda around: MixedToolCaller(),
     LexicalToolExtractor: lambda around: LexicalToolExtractor(),
     ImplicitToolExtractor: lambda around: ImplicitToolExtractor(),
     LiteLLMConfigurer: lambda around: LiteLLMConfigurer("scripted", temperature=0),
@@ -89,17 +97,19 @@ SAMPLES: Mapping[type, Make] = {
     CallControl: lambda around: CallControl(),
     Deadline: lambda around: Deadline(3600),
     PartialAnswers: lambda around: PartialAnswers(),
-    BuiltinExecutor: lambda around: BuiltinExecutor(),
-    RestrictedPythonExecutor: lambda around: RestrictedPythonExecutor(),
-    PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
     TyTypeChecker: lambda around: TyTypeChecker(),
     MypyTypeChecker: lambda around: MypyTypeChecker(),
+    BuiltinExecutor: lambda around: BuiltinExecutor(),
+    RestrictedPythonExecutor: lambda around: RestrictedPythonExecutor(),
+    StatefulReplSynthesizer: lambda around: StatefulReplSynthesizer(),
+    FinalBodySynthesizer: lambda around: FinalBodySynthesizer(),
+    PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
     TenacityRetryer: lambda around: TenacityRetryer(stop=tenacity.stop_after_attempt(3)),
     ToolOutputCap: lambda around: ToolOutputCap(),
     HistoryCompactor: lambda around: HistoryCompactor(limit=100_000),
 }
 
-NEEDED = (ScriptedModel, AgentLoop, LexicalToolExtractor, HistoryBuilder, TenacityRetryer)
+NEEDED = (ScriptedModel, AgentLoop, LexicalToolExtractor, HistoryBuilder, BuiltinExecutor, TenacityRetryer)
 """Without these no call comes to an end; whatever else is tried is tried among them."""
 
 
@@ -153,6 +163,13 @@ class _NotedCap(ToolOutputCap):
         return {**message, "content": f"{message['content']} (all of it)"}, value, is_final
 
 
+class _MeasuringByExpression(MixedToolCaller):
+    """Takes a tool of the programs for one that JSON cannot say; they have no other."""
+
+    def wraps(self, tool: Tool) -> bool:
+        return tool.__name__ == "measure"
+
+
 _SHORT: Mapping[type, Make] = {
     ToolOutputCap: lambda around: _NotedCap(150),
     HistoryCompactor: lambda around: HistoryCompactor(limit=50),
@@ -167,8 +184,9 @@ ORDERED: tuple[Ordered, ...] = (
         Ordered(AgentLoop, inner, _TERMINAL)
         for inner in (
             *(DeferredTools, LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder),
-            *(SystemPromptDumper, BuiltinExecutor, RestrictedPythonExecutor),
-            *(PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
+            *(SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
+            *(ExpressionToolCaller, MixedToolCaller, BuiltinExecutor, RestrictedPythonExecutor),
+            *(StatefulReplSynthesizer, FinalBodySynthesizer),
         )
     ),
     Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
@@ -184,7 +202,17 @@ ORDERED: tuple[Ordered, ...] = (
     *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, ProgressDisplay, RichTerminalRenderer)),
     *(
         Ordered(DeferredTools, inner, "it defers what is offered further inside, and the loop gets the rest as it is")
-        for inner in (LexicalToolExtractor, ImplicitToolExtractor)
+        for inner in (LexicalToolExtractor, ImplicitToolExtractor, StatefulReplSynthesizer, FinalBodySynthesizer)
+    ),
+    *(
+        Ordered(
+            caller,
+            extractor,
+            "it has called by expressions what is collected further inside",
+            {MixedToolCaller: lambda around: _MeasuringByExpression()},
+        )
+        for caller in (ExpressionToolCaller, MixedToolCaller)
+        for extractor in (LexicalToolExtractor, ImplicitToolExtractor)
     ),
     Ordered(
         HistoryBuilder,
@@ -203,6 +231,7 @@ ORDERED: tuple[Ordered, ...] = (
 WITH_SECTIONS = (
     *(FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor, BuiltinExecutor, RestrictedPythonExecutor),
     *(PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
+    *(ExpressionToolCaller, MixedToolCaller, StatefulReplSynthesizer, FinalBodySynthesizer),
 )
 
 EXCLUSIVE: Mapping[type, str] = {

@@ -11,22 +11,34 @@ from effectful_agents import harness
 FULL = [
     "AgentLoop",
     "DeferredTools",
+    "MixedToolCaller",
     "LexicalToolExtractor",
     "LiteLLMConfigurer",
     "LocalModel",
     "FrameworkDocumenter",
     "HistoryBuilder",
+    "TyTypeChecker",
+    "BuiltinExecutor",
+    "StatefulReplSynthesizer",
+    "FinalBodySynthesizer",
     "PydanticSkillArgValidator",
     "TenacityRetryer",
     "ToolOutputCap",
 ]
-BRIEF = [name for name in FULL if name != "FrameworkDocumenter"]
-DUMPING = [*FULL[:7], "SystemPromptDumper", *FULL[7:]]
-RENDERING = [*FULL[:7], "RichTerminalRenderer", *FULL[7:]]
+OF_CODE = ["MixedToolCaller", "TyTypeChecker", "BuiltinExecutor", "StatefulReplSynthesizer", "FinalBodySynthesizer"]
+DUMPING = [*FULL[:8], "SystemPromptDumper", *FULL[8:]]
+RENDERING = [*FULL[:8], "RichTerminalRenderer", *FULL[8:]]
 
 
-def without(name: str) -> list[str]:
-    return [one for one in FULL if one != name]
+def without(*names: str) -> list[str]:
+    return [one for one in FULL if one not in names]
+
+
+def with_other(name: str, other: str) -> list[str]:
+    return [other if one == name else one for one in FULL]
+
+
+BRIEF = without("FrameworkDocumenter", *OF_CODE)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +46,14 @@ def without(name: str) -> list[str]:
     [
         ({}, FULL),
         ({"model": "gpt-5-mini"}, FULL),
-        ({"system_prompt": "full", "model": "local/smollm2"}, FULL),
+        ({"system_prompt": "full", "model": "local/smollm2"}, without(*OF_CODE)),
+        ({"model": "local/smollm2", "eval_provider": "builtin"}, without("FrameworkDocumenter")),
+        ({"eval_provider": "none"}, without(*OF_CODE)),
+        ({"type_checker": "none"}, without("TyTypeChecker")),
+        ({"eval_provider": "restricted"}, with_other("BuiltinExecutor", "RestrictedPythonExecutor")),
+        ({"type_checker": "mypy"}, with_other("TyTypeChecker", "MypyTypeChecker")),
+        ({"tool_calling": "json"}, without("MixedToolCaller")),
+        ({"tool_calling": "code"}, with_other("MixedToolCaller", "ExpressionToolCaller")),
         ({"system_prompt": "brief"}, BRIEF),
         ({"model": "local/smollm2"}, BRIEF),
         ({"num_retries": 0}, without("TenacityRetryer")),
@@ -44,7 +63,7 @@ def without(name: str) -> list[str]:
         ({"tool_collection": "none"}, without("LexicalToolExtractor")),
         ({"defer_tools": False}, without("DeferredTools")),
         ({"defer_tools": 500}, FULL),
-        ({"tool_collection": "auto"}, ["AgentLoop", "DeferredTools", "ImplicitToolExtractor", *FULL[3:]]),
+        ({"tool_collection": "auto"}, with_other("LexicalToolExtractor", "ImplicitToolExtractor")),
         (
             {
                 "model": "local/smollm2",

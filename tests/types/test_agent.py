@@ -29,7 +29,7 @@ def scripted(*replies):
 
 def test_calls_continue_the_history_of_the_instance():
     one, other = Bot(), Bot()
-    with handler(harness()), scripted("a", "b", "c"):
+    with handler(harness(eval_provider="none")), scripted("a", "b", "c"):
         one.ask("1"), other.ask("2"), one.ask("3")
     assert texts(one.__history__) == ["1", "a", "3", "c"]
     assert texts(other.__history__) == ["2", "b"]
@@ -44,7 +44,7 @@ def test_a_class_with_a_skill_is_an_agent_without_deriving_from_one():
 
     plain = Plain()
     assert isinstance(plain, Agent)
-    with handler(harness()), scripted("a"):
+    with handler(harness(eval_provider="none")), scripted("a"):
         plain.ask()
     assert texts(plain.__history__) == ["Say.", "a"]
     assert plain.__agent_id__ is None
@@ -73,7 +73,7 @@ def test_slotted_classes_have_skills_and_no_history():
     slotted = Slotted()
     slotted.x = 3
     assert not isinstance(slotted, Agent)
-    with handler(harness()), scripted("a", "b"):
+    with handler(harness(eval_provider="none")), scripted("a", "b"):
         assert [slotted.ask(), slotted.ask()] == ["a", "b"]
 
 
@@ -90,7 +90,7 @@ def test_dataclass_agents_of_every_kind():
                 raise NotHandled
 
         agent = Named(name="Ann")
-        with handler(harness()), scripted("a"):
+        with handler(harness(eval_provider="none")), scripted("a"):
             agent.ask()
         assert texts(agent.__history__) == ["I am Ann.", "a"], options
         assert agent == Named(name="Ann")
@@ -100,13 +100,13 @@ def test_dataclass_agents_of_every_kind():
 def test_an_agent_that_holds_itself():
     bot = Bot()
     bot.me = bot
-    with handler(harness()), scripted("a"):
+    with handler(harness(eval_provider="none")), scripted("a"):
         assert bot.me.ask("1") == "a"
 
 
 def test_a_copy_goes_on_by_itself():
     bot = Bot()
-    with handler(harness()), scripted("a", "b", "c", "d"):
+    with handler(harness(eval_provider="none")), scripted("a", "b", "c", "d"):
         bot.ask("1")
         shallow, deep = copy.copy(bot), copy.deepcopy(bot)
         bot.ask("2")
@@ -119,7 +119,7 @@ def test_a_copy_goes_on_by_itself():
 
 def test_pickling_keeps_the_history():
     bot = Bot()
-    with handler(harness()), scripted("a", "b"):
+    with handler(harness(eval_provider="none")), scripted("a", "b"):
         bot.ask("1")
         again = pickle.loads(pickle.dumps(bot))
         again.ask("2")
@@ -138,21 +138,21 @@ def test_inherited_overridden_and_super_skills():
             return self.ask(question), super().ask(question)
 
     child = Child()
-    with handler(harness()), scripted("a", "b"):
+    with handler(harness(eval_provider="none")), scripted("a", "b"):
         assert child.both("x") == ("a", "b")
     assert texts(child.__history__) == ["Child: x", "a", "x", "b"]
 
 
 def test_a_skill_taken_from_the_class_is_that_of_the_instance():
     bot = Bot()
-    with handler(harness()), scripted("a"):
+    with handler(harness(eval_provider="none")), scripted("a"):
         assert Bot.ask(bot, "1") == "a"
     assert texts(bot.__history__) == ["1", "a"]
 
 
 def test_stubbing_one_instance_and_all_instances():
     one, other = Bot(), Bot()
-    with handler(harness()), scripted():
+    with handler(harness(eval_provider="none")), scripted():
         with handler({one.ask: lambda question: "one"}), handler({Bot.ask: lambda self, question: "all"}):
             assert (one.ask("?"), other.ask("?")) == ("one", "all")
 
@@ -177,7 +177,7 @@ def test_class_methods_in_both_orders_and_static_methods():
             """Static {x}."""
             raise NotHandled
 
-    with handler(harness()), scripted("a", "b", "c") as model:
+    with handler(harness(eval_provider="none")), scripted("a", "b", "c") as model:
         assert [Helper.outside(1), Helper.inside(2), Helper().static(3)] == ["a", "b", "c"]
     assert [r["messages"][-1]["content"].rpartition("\n")[2] for r in model.requests] == [
         "Outside 1.",
@@ -217,7 +217,7 @@ def test_an_agent_offers_its_own_tools_and_those_set_on_it_later():
 
     worker = Worker()
     worker.extra = added
-    with handler(harness()), scripted(calls("helper", x=1), calls("of_class"), "done") as model:
+    with handler(harness(eval_provider="none")), scripted(calls("helper", x=1), calls("of_class"), "done") as model:
         assert worker.work() == "done"
     offered = {tool["function"]["name"] for tool in model.requests[0]["tools"]}
     assert {"helper", "fixed", "of_class", "added"} <= offered
@@ -234,7 +234,7 @@ def test_tools_of_an_agent_in_scope_go_by_its_name():
         """Discuss."""
         raise NotHandled
 
-    with handler(harness()), scripted(calls("bot__ask", question="?"), "inner", "done") as model:
+    with handler(harness(eval_provider="none")), scripted(calls("bot__ask", question="?"), "inner", "done") as model:
         assert discuss() == "done"
     assert "bot__ask" in {tool["function"]["name"] for tool in model.requests[0]["tools"]}
     assert texts(bot.__history__) == ["?", "inner"]
@@ -247,7 +247,7 @@ def test_a_handler_of_one_skill_forwards_to_the_loop():
         raise NotHandled
 
     bot = Bot()
-    with handler(harness()), scripted("a", "b", "c") as model:
+    with handler(harness(eval_provider="none")), scripted("a", "b", "c") as model:
         with handler({shout: lambda text: fwd(text.upper())}):
             assert shout("hi") == "a"
         with handler({Bot.ask: lambda self, question: fwd(self, question + "?")}):
@@ -270,7 +270,7 @@ def test_agents_tools_and_skills_in_a_prompt_are_shown_by_name():
         """Use {chatty} and {chatty.respond}."""
         raise NotHandled
 
-    with handler(harness()), scripted("done") as model:
+    with handler(harness(eval_provider="none")), scripted("done") as model:
         simulate(Chatty())
     assert model.requests[0]["messages"][-1]["content"].endswith("Use Chatty and respond.")
     assert "chatty__respond" in {tool["function"]["name"] for tool in model.requests[0]["tools"]}

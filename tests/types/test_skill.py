@@ -60,7 +60,7 @@ def test_literal_braces_are_escaped():
     def poem(theme: str) -> str:
         """Write {{JSON}} about {theme}."""
 
-    with handler(harness()), handler(ScriptedModel("ok")) as model:
+    with handler(harness(eval_provider="none")), handler(ScriptedModel("ok")) as model:
         poem("rain")
     assert asked(model).endswith("Write {JSON} about rain.")
 
@@ -86,7 +86,7 @@ def test_constant_examples_are_part_of_the_prompt():
         2
         """
 
-    with handler(harness()), handler(ScriptedModel(2)) as model:
+    with handler(harness(eval_provider="none")), handler(ScriptedModel(2)) as model:
         assert add(1) == 2
     assert ">>> add(1)" in asked(model)
 
@@ -100,7 +100,7 @@ def test_fields_see_globals_enclosing_locals_and_what_is_bound_later():
         raise NotHandled
 
     later = "two"
-    with handler(harness()), handler(ScriptedModel("a", "b")) as model:
+    with handler(harness(eval_provider="none")), handler(ScriptedModel("a", "b")) as model:
         poem()
         assert asked(model).endswith("Write about one, two and 3.")
         word = "eleven"
@@ -121,7 +121,7 @@ def test_a_name_that_is_bound_later_but_not_yet_is_told_at_the_call():
             return later
         return poem
 
-    with handler(harness()), handler(ScriptedModel("a")), pytest.raises(Exception, match="later"):
+    with handler(harness(eval_provider="none")), handler(ScriptedModel("a")), pytest.raises(Exception, match="later"):
         make()()
 
 
@@ -136,7 +136,7 @@ def test_a_decorator_of_the_users_own_keeps_the_scope():
         """Write in a {tone} tone."""
         raise NotHandled
 
-    with handler(harness()), handler(ScriptedModel("ok")) as model:
+    with handler(harness(eval_provider="none")), handler(ScriptedModel("ok")) as model:
         poem()
     assert asked(model).endswith("in a dry tone.")
     assert tone
@@ -166,7 +166,11 @@ def test_an_annotation_that_names_nothing_is_told_by_name():
     def poem(theme: Unknown) -> str:  # noqa: F821
         """Write about {theme}."""
 
-    with handler(harness()), handler(ScriptedModel("ok")), pytest.raises(DefinitionError, match="`Unknown`"):
+    with (
+        handler(harness(eval_provider="none")),
+        handler(ScriptedModel("ok")),
+        pytest.raises(DefinitionError, match="`Unknown`"),
+    ):
         poem("x")
 
 
@@ -182,7 +186,7 @@ def test_forward_references_to_local_and_later_classes_resolve():
     class Local:
         size: int
 
-    with handler(harness()), handler(ScriptedModel([{"size": 2}])):
+    with handler(harness(eval_provider="none")), handler(ScriptedModel([{"size": 2}])):
         assert make() == [Local(2)]
 
 
@@ -192,7 +196,7 @@ def test_a_parameter_may_have_any_name():
         """{skill} {op} {args} {kwargs}"""
         raise NotHandled
 
-    with handler(harness()), handler(ScriptedModel("ok")) as model:
+    with handler(harness(eval_provider="none")), handler(ScriptedModel("ok")) as model:
         assert odd(skill="a", op="b", args="c", kwargs="d") == "ok"
     assert asked(model).endswith("a b c d")
 
@@ -203,7 +207,7 @@ def test_generic_skills_decode_what_the_arguments_say():
         """Pick one of {items}."""
         raise NotHandled
 
-    with handler(harness()), handler(ScriptedModel(2, "b")):
+    with handler(harness(eval_provider="none")), handler(ScriptedModel(2, "b")):
         assert pick([1, 2]) == 2
         assert pick(["a", "b"]) == "b"
 
@@ -214,7 +218,7 @@ def test_a_handler_of_one_skill_replaces_it():
         """Write about {theme}."""
         raise NotHandled
 
-    with handler(harness()), handler(ScriptedModel()), handler({poem: lambda theme: theme.upper()}):
+    with handler(harness(eval_provider="none")), handler(ScriptedModel()), handler({poem: lambda theme: theme.upper()}):
         assert poem("rain") == "RAIN"
 
 
@@ -224,7 +228,7 @@ def test_wrong_arguments_are_a_type_error_before_a_model_is_asked():
         """Write about {theme}."""
         raise NotHandled
 
-    with handler(harness()), handler(ScriptedModel()), pytest.raises(TypeError, match="theme"):
+    with handler(harness(eval_provider="none")), handler(ScriptedModel()), pytest.raises(TypeError, match="theme"):
         poem()
 
 
@@ -240,7 +244,11 @@ def test_a_term_as_argument_is_refused():
         """Write about {theme}."""
         raise NotHandled
 
-    with handler(harness()), handler(ScriptedModel()), pytest.raises(ConfigurationError, match="uninterpreted term"):
+    with (
+        handler(harness(eval_provider="none")),
+        handler(ScriptedModel()),
+        pytest.raises(ConfigurationError, match="uninterpreted term"),
+    ):
         poem(free())
 
 

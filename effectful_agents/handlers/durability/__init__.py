@@ -2,6 +2,6 @@
 
 from effectful_agents.handlers.durability.history import HistoryBuilder
 from effectful_agents.handlers.durability.retrying import TenacityRetryer
-from effectful_agents.handlers.durability.transaction import compact_, transaction
+from effectful_agents.handlers.durability.transaction import transaction
 
-__all__ = ["HistoryBuilder", "TenacityRetryer", "compact_", "transaction"]
+__all__ = ["HistoryBuilder", "TenacityRetryer", "transaction"]

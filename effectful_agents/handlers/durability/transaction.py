@@ -10,11 +10,11 @@ from collections.abc import Generator, MutableSequence, Sequence
 from effectful_agents.errors import HistoryError
 from effectful_agents.messages import Message, ToolCallID
 from effectful_agents.messages.mending import with_free_ids
-from effectful_agents.operations.history import CompactionScope, append_message, get_history
+from effectful_agents.operations.history import append_message, get_history
 from effectful_agents.runtime import handler
 from effectful_agents.types import History
 
-__all__ = ["compact_", "transaction"]
+__all__ = ["transaction"]
 
 
 @contextlib.contextmanager
@@ -43,6 +43,8 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
     def append(message: Message) -> None:
         _check_place(buffer, message)
         buffer.append(message)
+        if buffer.request is None and message["role"] == "user":
+            buffer.request = message
 
     with handler({get_history: lambda: buffer, append_message: append}):
         yield buffer
@@ -100,36 +102,3 @@ def _check_place(history: History, message: Message) -> None:
             if call["id"] in here or call["id"] in history.call_ids():
                 raise HistoryError(f"the identifier `{call['id']}` of a tool call is taken in this conversation.")
             here.add(call["id"])
-
-
-def compact_(history: MutableSequence[Message], tool_call_id: ToolCallID, scope: CompactionScope) -> None:
-    """Drop earlier messages of a history, in place, on behalf of a tool call that asked for it.
-
-    The system message, the user message that opened the running call, and the turn that asked (its assistant message
-    and all results) stay. Where the history has another shape than expected, nothing is dropped.
-
-    Args:
-        history: The history of the running call.
-        tool_call_id: The call that asked; its assistant message is in the history.
-        scope: What to drop.
-    """
-    asking = _position_of_call(history, tool_call_id)
-    if scope is CompactionScope.NONE or asking is None:
-        return
-    request = next((i for i in range(asking - 1, -1, -1) if history[i]["role"] == "user"), None)
-    if request is None:
-        return
-    if scope is CompactionScope.TURN:
-        del history[request + 1 : asking]
-        return
-    head = [history[0]] if history[0]["role"] == "system" else []
-    history[:asking] = [*head, history[request]]
-
-
-def _position_of_call(history: Sequence[Message], tool_call_id: ToolCallID) -> int | None:
-    for position in range(len(history) - 1, -1, -1):
-        message = history[position]
-        calls = message.get("tool_calls", ()) if message["role"] == "assistant" else ()
-        if any(call["id"] == tool_call_id for call in calls):
-            return position
-    return None

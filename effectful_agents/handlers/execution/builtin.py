@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
-import linecache
 from types import CodeType
 from typing import Any, Literal
 
+from effectful_agents.generated import remember_source
 from effectful_agents.operations import code
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import SignalScope, implements
 
-__all__ = ["BuiltinExecutor", "remember_source"]
+__all__ = ["BuiltinExecutor"]
 
 
 class BuiltinExecutor(PromptInjectingInterpretation):
@@ -56,9 +56,3 @@ class BuiltinExecutor(PromptInjectingInterpretation):
         # A copy: a `:=` in the expression, or the `__builtins__` that the interpreter puts in, changes nothing outside.
         with SignalScope():
             return builtins.eval(bytecode, dict(env))
-
-
-def remember_source(source: str, filename: str) -> None:
-    """Let tracebacks and `inspect.getsource` show the lines of a source that is in no file."""
-    lines = [line if line.endswith("\n") else f"{line}\n" for line in source.splitlines(keepends=True)]
-    linecache.cache[filename] = (len(source), None, lines, filename)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from effectful_agents.errors import OptionError
-from effectful_agents.handlers.execution.builtin import remember_source
+from effectful_agents.generated import remember_source
 from effectful_agents.handlers.execution.environment import BUILTINS
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
 from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX

@@ -7,9 +7,11 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from effectful_agents.generated import is_generated
 from effectful_agents.handlers.legibility.lexical import LexicalToolExtractor
 from effectful_agents.types import Tool
 from effectful_agents.types.tool import is_method
+from effectful_agents.types.walk import standing_for
 
 __all__ = ["ImplicitToolExtractor"]
 
@@ -46,7 +48,7 @@ class ImplicitToolExtractor(LexicalToolExtractor):
     def wrap(self, function: types.FunctionType) -> Tool | None:
         if not _is_published(function) or (self.predicate is not None and not self.predicate(function)):
             return None
-        return _tool(function)
+        return standing_for(function)
 
     @property
     def _key(self) -> Any:
@@ -56,6 +58,9 @@ class ImplicitToolExtractor(LexicalToolExtractor):
 def _is_published(function: types.FunctionType) -> bool:
     """Whether a function was meant for others: its name is public, and it says what it does and with what types."""
     if function.__name__.startswith(("_", "<")) or not inspect.getdoc(function):
+        return False
+    # What a model has defined in a session is for its code; what it leaves on an agent is offered by any extractor.
+    if is_generated(function):
         return False
     if (function.__module__ or "").partition(".")[0] in _FRAMEWORK:
         return False
@@ -71,16 +76,3 @@ def _is_published(function: types.FunctionType) -> bool:
         del parameters[0]
     annotations = [signature.return_annotation, *(parameter.annotation for parameter in parameters)]
     return inspect.Parameter.empty not in annotations
-
-
-def _tool(function: types.FunctionType) -> Tool:
-    # Kept on the function, so that both go at the same time. What wraps it may have got a copy of its attributes.
-    tool = function.__dict__.get(_KEPT)
-    if tool is None or tool.__implicit_target__ is not function:
-        tool = Tool.define(function)
-        tool.__dict__["__implicit_target__"] = function
-        function.__dict__[_KEPT] = tool
-    return tool
-
-
-_KEPT = "__implicit_tool__"

@@ -8,14 +8,15 @@ import types
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from effectful_agents.encoding import tool_codec
+from effectful_agents.encoding import runs_code, tool_codec
 from effectful_agents.errors import ConfigurationError
+from effectful_agents.generated import is_generated
 from effectful_agents.messages import Message
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, call_assistant
 from effectful_agents.runtime import fwd, implements
 from effectful_agents.types import Scope, Skill, Tool
-from effectful_agents.types.walk import ToolSet, is_agent, is_tool, tools_in_scope
+from effectful_agents.types.walk import ToolSet, implicit_target, is_agent, is_tool, tools_in_scope
 
 __all__ = ["LexicalToolExtractor"]
 
@@ -35,12 +36,12 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
     The tables of the lexical scope and of imported modules list the other names of the same scope.
     """
 
-    # The only handler that discovers tools: have exactly one in a stack, right inside `AgentLoop`; a handler that calls
-    # tools another way goes inside this one.
+    # The only handler that discovers tools: have exactly one in a stack, near `AgentLoop`; a handler that calls tools
+    # another way goes outside of this one, next to it.
     #
     # Args:
     #     json_only: Whether the tools go to the model with JSON schemas and nothing else. A tool whose types have no
-    #         schema is then left out, with a warning that names it; otherwise it is for the handler inside to offer.
+    #         schema is then left out, with a warning that names it; otherwise it is for the handler outside to offer.
 
     widens = False
     """Whether functions that are no tools are offered as well."""
@@ -59,7 +60,7 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         if isinstance(env, Scope) and not env.skill.uses_tools:
             return fwd()
         discovered = self._discovered(env) if isinstance(env, Scope) else self.discover(env)
-        return fwd(messages, response_type, env, ToolSet((*tools, *discovered.order)) if tools else discovered)
+        return fwd(messages, response_type, env, discovered.after(tools))
 
     def wrap(self, function: types.FunctionType) -> Tool | None:
         # A tool that stands for a function which was not declared as one.
@@ -85,7 +86,9 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
 
         The same set is given out as long as it holds, so that whoever describes the tools can go by its identity.
         """
-        of_this_call = env.skill.receiver is not None or any(map(_offers, env.arguments.values()))
+        of_this_call = env.skill.receiver is not None or any(
+            map(_offers, (*env.arguments.values(), *env.bindings.values()))
+        )
         # What belongs to one call goes with it: a tool of an agent keeps the agent alive.
         kept = env.memo if of_this_call else env.context.memo
         found: _Found | None = kept.get(self._key)
@@ -95,7 +98,8 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
 
     @property
     def _key(self) -> Any:
-        return LexicalToolExtractor, type(self), self.json_only
+        # Without an executor there is no schema for what is code.
+        return LexicalToolExtractor, type(self), self.json_only, runs_code()
 
 
 _TOOLS = frozenset({Tool, Skill})
@@ -141,11 +145,13 @@ def _look(env: Scope, kinds: frozenset[type]) -> tuple[list[str], list[Any]]:
         for pair in list(namespace.items())
         if (kind := type(pair[1])) in kinds or (kind not in _PLAIN and _offers(pair[1]))
     ]
+    # Of what a session has bound, functions are no tools.
+    seen += [pair for pair in env.bindings.items() if _offers(pair[1])]
     others = [value for _, value in seen if type(value) not in kinds]
     for holder in (*env.arguments.values(), *others):
         if is_agent(holder):
             attributes = list(getattr(holder, "__dict__", {}).items())
-            seen += [pair for pair in attributes if type(pair[1]) in kinds or is_tool(pair[1])]
+            seen += [pair for pair in attributes if type(pair[1]) in kinds or is_tool(pair[1]) or is_generated(pair[1])]
     return [name for name, _ in seen], [value for _, value in seen]
 
 
@@ -155,4 +161,4 @@ def _offers(value: Any) -> bool:
 
 def is_implicit(tool: Tool) -> bool:
     """Whether a tool stands for a function that was not declared as one; `__implicit_target__` is that function."""
-    return hasattr(tool, "__implicit_target__")
+    return implicit_target(tool) is not None

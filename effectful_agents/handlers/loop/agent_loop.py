@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Literal
 
-from effectful_agents.encoding import answer_codec, render_section, tool_codec
+from effectful_agents.encoding import answer_codec, encode_result, render_section
 from effectful_agents.errors import (
     ConfigurationError,
     Denied,
@@ -206,7 +206,7 @@ class AgentLoop(PromptInjectingInterpretation):
         except Exception as error:
             raise ToolCallExecutionError(error, tool_call) from error
         try:
-            content = tool_codec(tool_call.tool).encode_result(value)
+            content = encode_result(tool_call.tool, value)
         except EncodingError as error:
             raise ToolCallExecutionError(error, tool_call) from error
         message: ToolMessage = {"role": "tool", "tool_call_id": tool_call.id, "content": content}

@@ -5,25 +5,19 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import reprlib
 import types
-import weakref
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from typing import Any
 
-from effectful_agents.encoding import format_as_content_blocks, tool_codec
+from effectful_agents.encoding import format_as_content_blocks, signature_text, tool_codec
 from effectful_agents.errors import ConfigurationError, EncodingError, PromptError
 from effectful_agents.handlers.loop.sources import module_section
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.templates import prompted
-from effectful_agents.types import Agent, LexicalContext, Scope, Skill, Tool
+from effectful_agents.types import Agent, LexicalContext, Scope, Skill
 from effectful_agents.types.walk import tools_of
 
-__all__ = ["brief_task", "full_task", "is_one_of_several", "signature_text", "user_section"]
-
-# A text in quotes, which stays, or modules in front of a name.
-_QUALIFIED = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|\b(?:[A-Za-z_]\w*\.)+(?:<locals>\.)?(?=[A-Za-z_])""")
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+__all__ = ["brief_task", "full_task", "is_one_of_several", "user_section"]
 
 
 def brief_task(skill: Skill) -> PromptSection:
@@ -61,83 +55,6 @@ def user_section(skill: Skill, scope: Scope, *, heading: bool) -> PromptSection:
 def is_one_of_several(skill: Skill) -> bool:
     """Whether its agent has other skills, which the same conversation may be about."""
     return skill.agent is not None and sum(isinstance(tool, Skill) for tool in tools_of(skill.agent)) > 1
-
-
-def signature_text(skill: Skill) -> str:
-    """A skill's name and signature as Python writes them, the same in every process.
-
-    >>> from effectful_agents import Skill
-    >>> @Skill.define
-    ... def add(a: int, b: int = 2) -> int:
-    ...     '''Add {a} and {b}.'''
-    >>> signature_text(add)
-    'add(a: int, b: int = 2) -> int'
-    """
-    texts = _signatures.setdefault(skill.function, {})
-    bound = skill.receiver is not None
-    if bound not in texts:
-        texts[bound] = _write_signature(skill)
-    return texts[bound]
-
-
-# For a bound skill and for the one it was made from.
-_signatures: MutableMapping[Tool, dict[bool, str]] = weakref.WeakKeyDictionary()
-
-
-def _write_signature(skill: Skill) -> str:
-    signature = skill.__signature__
-    plain = signature.replace(
-        parameters=[
-            parameter.replace(annotation=_annotation(parameter.annotation), default=_default(parameter.default))
-            for parameter in signature.parameters.values()
-        ],
-        return_annotation=_annotation(signature.return_annotation),
-    )
-    return skill.__name__ + _ADDRESS.sub("0x…", str(plain))
-
-
-class _Verbatim:
-    """Something that `inspect` writes into a signature as the text that it is given."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-def _annotation(annotation: Any) -> _Verbatim:
-    return _Verbatim("Any" if annotation is inspect.Parameter.empty else type_name(annotation))
-
-
-def _default(value: Any) -> Any:
-    return value if value is inspect.Parameter.empty else _Verbatim(_SORTED.repr(value))
-
-
-# Unlike `repr` it writes sets in a fixed order.
-_SORTED = reprlib.Repr(
-    maxlevel=20,
-    maxdict=1000,
-    maxlist=1000,
-    maxtuple=1000,
-    maxset=1000,
-    maxfrozenset=1000,
-    maxdeque=1000,
-    maxarray=1000,
-    maxlong=1000,
-    maxstring=10000,
-    maxother=10000,
-)
-
-
-def type_name(annotation: Any) -> str:
-    """A type as a programmer writes it, names without their modules."""
-    if annotation is None or annotation is type(None):
-        return "None"
-    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
-        return annotation.__qualname__.rpartition("<locals>.")[2]
-    text = inspect.formatannotation(annotation)
-    return _QUALIFIED.sub(lambda found: found[1] or "", text)
 
 
 def _specification_section(skill: Skill) -> PromptSection:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from effectful_agents.encoding import answer_codec, normal_calls, tool_codec
+from effectful_agents.encoding.functions import ENDS_CALL
 from effectful_agents.errors import ProviderError, RefusalError, ResultDecodingError, ToolCallDecodingError
 from effectful_agents.messages import AssistantMessage, Message, Response, ToolCall
 from effectful_agents.messages.text import safe_text
@@ -125,6 +126,8 @@ def decode_tool_calls(
         try:
             torso = cut and index == len(calls) - 1
             result.append(_decode_tool_call(call, arguments, offered, env, torso=torso, strict=strict))
+        except ENDS_CALL:
+            raise
         except Exception as error:  # a validator of the user's may raise anything
             result.append(ToolCallDecodingError(error, message, call))
     failures = [one for one in result if isinstance(one, ToolCallDecodingError)]
@@ -180,6 +183,8 @@ def decode_answer(reply: Reply, response_type: Any, env: Mapping[str, Any], *, s
         if cut and codec.response_format is None and response_type is not None:
             raise ValueError(_CUT)
         return codec.decode(content, context=env, strict=strict)
+    except ENDS_CALL:
+        raise
     except Exception as error:  # a validator of the user's may raise anything
         if cut:
             error = ValueError(f"{_CUT} ({error})") if _CUT not in str(error) else error

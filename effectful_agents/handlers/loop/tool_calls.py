@@ -39,7 +39,8 @@ def carry_out(message: AssistantMessage, tool_calls: Sequence[_Call], at_once: i
         The answer, in a tuple, where a final call gave one.
     """
     branches = {branch.id: branch for branch in map(_Branch, tool_calls)}
-    if at_once > 1 and len(branches) > 1 and all(branch.runs_beside_others for branch in branches.values()):
+    to_make = sum(isinstance(branch.call, DecodedToolCall) for branch in branches.values())
+    if at_once > 1 and to_make > 1 and all(branch.runs_beside_others for branch in branches.values()):
         _run_together(branches.values(), at_once)
     final: tuple[Any] | None = None
     for call in message.get("tool_calls", ()):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
 from effectful_agents.errors import HistoryError, MissingHandlerError, Suspended
-from effectful_agents.handlers.durability import compact_, transaction
-from effectful_agents.operations.history import CompactionScope, agents_called, append_message, get_history
+from effectful_agents.handlers.durability import transaction
+from effectful_agents.operations.history import CompactionScope, agents_called, append_message, compact_, get_history
 from effectful_agents.runtime import interpretation, propagate
 from effectful_agents.testing import ScriptedModel, calls
 from tests.messages.validity import faults

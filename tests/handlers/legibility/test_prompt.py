@@ -15,8 +15,8 @@ from typing import Any, Literal
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
+from effectful_agents.encoding import signature_text
 from effectful_agents.handlers.legibility import FrameworkDocumenter
-from effectful_agents.handlers.loop.prompts import signature_text
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import call_system
 from effectful_agents.operations.prompt import section

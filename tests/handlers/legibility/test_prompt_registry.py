@@ -80,7 +80,7 @@ def registry(**prompts: Any) -> PromptRegistry:
 
 def asked(skill: Any, *arguments: Any, under: tuple[Any, ...] = ()) -> str:
     """The last paragraph of the user message."""
-    with handler(harness()), handler(ScriptedModel("ok")) as model:
+    with handler(harness(eval_provider="none")), handler(ScriptedModel("ok")) as model:
         _under(under, lambda: skill(*arguments))
     return model.requests[0]["messages"][-1]["content"].partition("\n\n")[2]
 
@@ -195,14 +195,22 @@ def test_a_function_may_choose_the_prompt():
 
 def test_a_call_inside_a_call_has_its_own_prompt():
     under = registry(thank="Thanks: {name}", triage="Outer: {ticket.text}")
-    with handler(harness()), handler(under), handler(ScriptedModel(calls("thank", name="Bob"), "thanks", "done")) as m:
+    with (
+        handler(harness(eval_provider="none")),
+        handler(under),
+        handler(ScriptedModel(calls("thank", name="Bob"), "thanks", "done")) as m,
+    ):
         assert triage(Ticket("x")) == "done"
     assert m.requests[1]["messages"][-1]["content"].endswith("Thanks: Bob")
 
 
 def test_a_handler_of_a_skill_handles_it_whatever_its_prompt_is():
     desk = Desk()
-    with handler(harness()), handler(registry(Desk__ask="new {question}")), handler(ScriptedModel()):
+    with (
+        handler(harness(eval_provider="none")),
+        handler(registry(Desk__ask="new {question}")),
+        handler(ScriptedModel()),
+    ):
         with handler({desk.ask: lambda question: "stub"}):
             assert desk.ask("?") == "stub"
             assert prompted(desk.ask)("?") == "stub"
@@ -214,7 +222,10 @@ def test_a_handler_of_a_skill_handles_it_whatever_its_prompt_is():
 
 
 def test_the_system_message_says_what_the_user_message_says():
-    with handler(harness()), handler(registry(Desk__ask="New: {question}", Desk__tell="Newer: {text}")):
+    with (
+        handler(harness(eval_provider="none")),
+        handler(registry(Desk__ask="New: {question}", Desk__tell="Newer: {text}")),
+    ):
         messages = _with("ok", lambda: run(Desk().ask, "?")).messages
     system = messages[0]["content"]
     agent = system[system.index("\n## Agent Desk") :]
@@ -232,7 +243,11 @@ def tool(request: Any, name: str) -> str:
 
 
 def test_other_skills_are_told_of_it_in_the_same_words():
-    with handler(harness()), handler(registry(thank="Thank {name}, warmly.")), handler(ScriptedModel("ok")) as model:
+    with (
+        handler(harness(eval_provider="none")),
+        handler(registry(thank="Thank {name}, warmly.")),
+        handler(ScriptedModel("ok")) as model,
+    ):
         triage(Ticket("x"))
     assert tool(model.requests[0], "thank") == "Thank {name}, warmly."
 
@@ -243,7 +258,7 @@ def test_a_description_stays_and_so_does_the_docstring_of_a_skill_that_asks_by_n
         """Say goodbye to {name}."""
         raise NotHandled
 
-    with handler(harness()), handler(registry(part="Bye {name}", greeting="Hi {name}")):
+    with handler(harness(eval_provider="none")), handler(registry(part="Bye {name}", greeting="Hi {name}")):
         assert prompted(part).description == "Says goodbye."
         assert prompted(part).prompt == "Bye {name}"
         assert prompted(greet).description == "Greet somebody."
@@ -254,14 +269,17 @@ def test_a_description_stays_and_so_does_the_docstring_of_a_skill_that_asks_by_n
 
 
 def test_a_skill_that_asks_by_name_is_offered_where_nobody_has_its_prompt():
-    with handler(harness()), handler(ScriptedModel("ok")) as model:
+    with handler(harness(eval_provider="none")), handler(ScriptedModel("ok")) as model:
         thank("Ann")
     assert tool(model.requests[0], "greet") == "Greet somebody."
 
 
 def test_deferred_skills_are_found_by_their_prompts():
     model = ScriptedModel(calls("search_tools", query="gratitude"), "ok")
-    with handler(harness(tool_collection="none")), handler(registry(thank="Express gratitude to {name}.")):
+    with (
+        handler(harness(tool_collection="none", eval_provider="none")),
+        handler(registry(thank="Express gratitude to {name}.")),
+    ):
         with handler(DeferredTools(threshold=0, max_results=1)), handler(LexicalToolExtractor()), handler(model):
             triage(Ticket("x"))
     assert "Express gratitude" in model.requests[1]["messages"][-1]["content"]
@@ -281,7 +299,7 @@ def test_an_offer_stays_the_same_object_from_turn_to_turn_and_has_no_skill_twice
 
 def test_without_a_registry_a_program_sends_what_it_sent():
     def requests(*handlers: Any) -> list[Any]:
-        with handler(harness()), handler(ScriptedModel("ok", "ok", "ok")) as model:
+        with handler(harness(eval_provider="none")), handler(ScriptedModel("ok", "ok", "ok")) as model:
             _under(handlers, lambda: [triage(Ticket("x")), thank("Ann"), Desk().ask("?")])
         return model.requests
 
@@ -291,7 +309,7 @@ def test_without_a_registry_a_program_sends_what_it_sent():
 
 def test_an_agent_goes_on_with_its_system_message_when_the_prompt_changes():
     desk = Desk()
-    with handler(harness()), handler(ScriptedModel("a", "b")) as model:
+    with handler(harness(eval_provider="none")), handler(ScriptedModel("a", "b")) as model:
         desk.ask("1")
         with handler(registry(Desk__ask="New: {question}")):
             desk.ask("2")
@@ -305,7 +323,7 @@ def test_an_agent_goes_on_with_its_system_message_when_the_prompt_changes():
 
 def refused(text: str, skill: Any = triage, name: str = "triage", **about: str) -> str:
     prompts = InMemoryPrompts({name: PromptTemplate(name, text, **about)})
-    with handler(harness()), handler(PromptRegistry(prompts)), handler(ScriptedModel()) as model:
+    with handler(harness(eval_provider="none")), handler(PromptRegistry(prompts)), handler(ScriptedModel()) as model:
         with pytest.raises(PromptError) as raised:
             skill(Ticket("x"))
     assert model.requests == []
@@ -347,13 +365,17 @@ def test_a_field_that_cannot_be_filled_names_the_prompt():
 
 
 def test_the_wrong_prompt_of_a_skill_that_is_only_offered_is_refused_too():
-    with handler(harness()), handler(registry(thank="{nobody}")), handler(ScriptedModel()):
+    with handler(harness(eval_provider="none")), handler(registry(thank="{nobody}")), handler(ScriptedModel()):
         with pytest.raises(PromptError, match="nobody"):
             triage(Ticket("x"))
 
 
 def test_a_missing_prompt_lists_those_that_there_are():
-    with handler(harness()), handler(registry(farewell="Bye {name}")), handler(registry(greetings="Hi {name}")):
+    with (
+        handler(harness(eval_provider="none")),
+        handler(registry(farewell="Bye {name}")),
+        handler(registry(greetings="Hi {name}")),
+    ):
         with pytest.raises(UnknownPromptError) as raised:
             greet("Ann")
     assert raised.value.available == ("farewell", "greetings")
@@ -366,7 +388,7 @@ def test_a_missing_prompt_lists_those_that_there_are():
 
 
 def test_without_any_registry_the_error_says_what_to_install():
-    with handler(harness()), pytest.raises(UnknownPromptError, match="PromptRegistry"):
+    with handler(harness(eval_provider="none")), pytest.raises(UnknownPromptError, match="PromptRegistry"):
         greet("Ann")
     with pytest.raises(UnknownPromptError, match="`farewell`"):
         registry(farewell="Bye").prompt("hello")
@@ -439,7 +461,7 @@ def test_every_step_says_which_prompt_its_call_was_opened_with():
 
     prompts = InMemoryPrompts({"thank": PromptTemplate("thank", "Thanks: {name}", version="4")})
     replies = calls("look"), calls("thank", id="b", name="Bob"), "thanks", "done"
-    with handler(harness()), handler(PromptRegistry(prompts)), handler(ScriptedModel(*replies)):
+    with handler(harness(eval_provider="none")), handler(PromptRegistry(prompts)), handler(ScriptedModel(*replies)):
         seen = list(steps(outer, "it"))
     kinds = {type(step) for step in seen}
     assert {ModelStep, ToolStep, FinalStep} <= kinds
@@ -455,7 +477,7 @@ def test_every_step_says_which_prompt_its_call_was_opened_with():
 
 
 def test_the_docstring_of_a_method_is_recorded_under_its_class():
-    with handler(harness()), handler(ScriptedModel("ok")):
+    with handler(harness(eval_provider="none")), handler(ScriptedModel("ok")):
         first, *_ = steps(Desk().ask, "?")
     assert first.prompt.name == "Desk.ask"
     assert first.skill == first.skill.prompted(PromptTemplate("x", "{question}!"))
@@ -467,7 +489,7 @@ def test_a_call_keeps_the_prompt_that_it_was_opened_with():
     def changing(skill):
         return PromptTemplate("thank", next(texts)) if skill == thank else fwd()
 
-    with handler(harness(tool_collection="none")), handler({skill_prompt: changing}):
+    with handler(harness(tool_collection="none", eval_provider="none")), handler({skill_prompt: changing}):
         with handler(ScriptedModel(calls("nobody"), "ok")) as model:
             seen = list(steps(thank, "Ann"))
     assert len({step.prompt for step in seen}) == 1

@@ -461,7 +461,7 @@ def test_what_an_asynchronous_tool_cleans_up_may_take_its_time_on_asyncio(ending
 
     async def main() -> None:
         limit = {"deadline": Deadline(0.5), "control": control}.get(ending, {})
-        with handler(harness()), handler(ScriptedModel(first, "done")), handler(limit):
+        with handler(harness(eval_provider="none")), handler(ScriptedModel(first, "done")), handler(limit):
             call = acall(go_on)
         if ending == "timeout":
             async with asyncio.timeout(None) as timeout:

@@ -69,7 +69,7 @@ def test_steps_say_what_happens():
     assert isinstance(model, ModelStep)
     assert isinstance(tool, ToolStep)
     assert isinstance(end, FinalStep)
-    assert model.request["messages"][-1]["content"].endswith("?")
+    assert "\n\n?\n" in model.request["messages"][-1]["content"]
     assert model.response is None
     assert answered.response["choices"][0]["message"]["tool_calls"]
     assert (tool.tool_call.name, tool.tool_call.bound_args.arguments, tool.value) == ("add", {"a": 1, "b": 2}, None)

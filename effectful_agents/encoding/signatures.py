@@ -1,0 +1,96 @@
+"""Signatures as Python writes them, the same in every process."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import reprlib
+import types
+import weakref
+from collections.abc import MutableMapping
+from typing import Any
+
+from effectful_agents.types import Tool
+
+__all__ = ["signature_text", "written_type"]
+
+# A text in quotes, which stays, or modules in front of a name.
+_QUALIFIED = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|\b(?:[A-Za-z_]\w*\.)+(?:<locals>\.)?(?=[A-Za-z_])""")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+
+
+def signature_text(tool: Tool) -> str:
+    """The name and signature of a tool or a skill as Python writes them, the same in every process.
+
+    >>> from effectful_agents import Skill
+    >>> @Skill.define
+    ... def add(a: int, b: int = 2) -> int:
+    ...     '''Add {a} and {b}.'''
+    >>> signature_text(add)
+    'add(a: int, b: int = 2) -> int'
+    """
+    texts = _signatures.setdefault(tool.function, {})
+    bound = tool.receiver is not None
+    if bound not in texts:
+        texts[bound] = _written(tool)
+    return tool.__name__ + texts[bound]
+
+
+# For a bound tool and for the one it was made from.
+_signatures: MutableMapping[Tool, dict[bool, str]] = weakref.WeakKeyDictionary()
+
+
+def _written(tool: Tool) -> str:
+    signature = tool.__signature__
+    plain = signature.replace(
+        parameters=[
+            parameter.replace(annotation=_annotation(parameter.annotation), default=_default(parameter.default))
+            for parameter in signature.parameters.values()
+        ],
+        return_annotation=_annotation(signature.return_annotation),
+    )
+    return _ADDRESS.sub("0x…", str(plain))
+
+
+class _Verbatim:
+    """Something that `inspect` writes into a signature as the text that it is given."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _annotation(annotation: Any) -> _Verbatim:
+    return _Verbatim("Any" if annotation is inspect.Parameter.empty else written_type(annotation))
+
+
+def _default(value: Any) -> Any:
+    return value if value is inspect.Parameter.empty else _Verbatim(_SORTED.repr(value))
+
+
+# Unlike `repr` it writes sets in a fixed order.
+_SORTED = reprlib.Repr(
+    maxlevel=20,
+    maxdict=1000,
+    maxlist=1000,
+    maxtuple=1000,
+    maxset=1000,
+    maxfrozenset=1000,
+    maxdeque=1000,
+    maxarray=1000,
+    maxlong=1000,
+    maxstring=10000,
+    maxother=10000,
+)
+
+
+def written_type(annotation: Any) -> str:
+    """A type as a programmer writes it, names without their modules."""
+    if annotation is None or annotation is type(None):
+        return "None"
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation.__qualname__.rpartition("<locals>.")[2]
+    text = inspect.formatannotation(annotation)
+    return _QUALIFIED.sub(lambda found: found[1] or "", text)
