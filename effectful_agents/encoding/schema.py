@@ -56,8 +56,7 @@ _WORDS = {
 }
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _FIRST = ("$ref", "type", "description", "const", "enum", "properties", "required", "additionalProperties")
-_LAST = ("default", "examples")
-_PLACE = {name: place for place, name in enumerate(_FIRST)} | dict.fromkeys(_LAST, 1000)
+_PLACE = {name: place for place, name in enumerate(_FIRST)} | dict.fromkeys(("default", "examples"), 1000)
 
 
 def json_schema(tp: Any) -> dict[str, Any]:

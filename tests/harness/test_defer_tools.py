@@ -46,9 +46,14 @@ class Agency(Agent):
         raise NotHandled
 
 
+def stack(**options: Any) -> Any:
+    """The standard stack without the tools for code, which stay as they are."""
+    return harness(eval_provider="none", **options)
+
+
 def asked(skill: Any, *replies: Any, argument: str = "?", **options: Any) -> list[Any]:
     """The requests of a call."""
-    with handler(harness(**options)), handler(ScriptedModel(*replies)) as model:
+    with handler(stack(**options)), handler(ScriptedModel(*replies)) as model:
         skill(argument)
     return model.requests
 
@@ -128,7 +133,7 @@ def beginnings_hold(requests: list[Any]) -> bool:
 
 def test_what_was_deferred_stays_so_when_few_tools_are_left():
     agency = Agency(60)
-    with handler(harness()), handler(ScriptedModel("one", use("berth_0"), "two")) as model:
+    with handler(stack()), handler(ScriptedModel("one", use("berth_0"), "two")) as model:
         agency.ask("?")
         for number in range(1, 60):
             delattr(agency, f"berth_{number}")
@@ -139,7 +144,7 @@ def test_what_was_deferred_stays_so_when_few_tools_are_left():
 
 def test_what_was_shown_stays_so_when_many_tools_are_added():
     agency = Agency(2)
-    with handler(harness()), handler(ScriptedModel("one", "two")) as model:
+    with handler(stack()), handler(ScriptedModel("one", "two")) as model:
         agency.ask("?")
         agency.add(*range(2, 60))
         agency.ask("!")
@@ -157,10 +162,10 @@ def test_tools_that_come_in_the_middle_of_a_call_change_nothing_of_it():
             self.add(*range(2, 60))
             return "done"
 
-    with handler(harness()), handler(ScriptedModel(calls("grow"), "ok")) as model:
+    with handler(stack()), handler(ScriptedModel(calls("grow"), "ok")) as model:
         Growing(2).ask("?")
     assert [len(offered(request)) for request in model.requests] == [4, 62]
-    with handler(harness(defer_tools=100)), handler(ScriptedModel(use("grow"), use("berth_50", "v"), "ok")) as model:
+    with handler(stack(defer_tools=100)), handler(ScriptedModel(use("grow"), use("berth_50", "v"), "ok")) as model:
         grown = Growing(2)
         grown.ask("?")
     assert [offered(request) for request in model.requests] == [TWO] * 3
@@ -168,7 +173,7 @@ def test_tools_that_come_in_the_middle_of_a_call_change_nothing_of_it():
 
 def test_all_skills_of_an_agent_have_the_same_two():
     agency = Agency(60)
-    with handler(harness()), handler(ScriptedModel("one", "two", "three")) as model:
+    with handler(stack()), handler(ScriptedModel("one", "two", "three")) as model:
         agency.ask("?")
         agency.tell("it")
         agency.ask("!")
@@ -178,7 +183,7 @@ def test_all_skills_of_an_agent_have_the_same_two():
 
 def test_agents_decide_for_themselves():
     small, large = Agency(1), Agency(60)
-    with handler(harness()), handler(ScriptedModel(*["ok"] * 4)) as model:
+    with handler(stack()), handler(ScriptedModel(*["ok"] * 4)) as model:
         for agency in (small, large, small, large):
             agency.ask("?")
     assert [offered(request) == TWO for request in model.requests] == [False, True, False, True]
@@ -186,7 +191,7 @@ def test_agents_decide_for_themselves():
 
 def test_a_call_that_failed_leaves_the_next_one_the_same_beginning():
     agency = Agency(60)
-    with handler(harness(num_retries=0)), handler(ScriptedModel(RuntimeError("down"), "ok")) as model:
+    with handler(stack(num_retries=0)), handler(ScriptedModel(RuntimeError("down"), "ok")) as model:
         with pytest.raises(RuntimeError):
             agency.ask("?")
         agency.ask("?")
@@ -205,7 +210,7 @@ def test_each_call_of_a_plain_skill_is_a_conversation():
         return fwd(messages, response_type, env, frozenset(shown))
 
     model = ScriptedModel("ok", "ok")
-    with handler(harness(tool_collection="none")), handler({call_assistant: offering}), handler(model):
+    with handler(stack(tool_collection="none")), handler({call_assistant: offering}), handler(model):
         ask("?")
         shown += [berth(f"berth_{number}") for number in range(1, 60)]
         ask("?")

@@ -170,6 +170,10 @@ class _MeasuringByExpression(MixedToolCaller):
         return tool.__name__ == "measure"
 
 
+def _measuring_by_expression(_: Surroundings) -> MixedToolCaller:
+    return _MeasuringByExpression()
+
+
 _SHORT: Mapping[type, Make] = {
     ToolOutputCap: lambda around: _NotedCap(150),
     HistoryCompactor: lambda around: HistoryCompactor(limit=50),
@@ -206,10 +210,19 @@ ORDERED: tuple[Ordered, ...] = (
     ),
     *(
         Ordered(
+            DeferredTools,
+            caller,
+            "it defers each tool in the form in which it is called, and weighs it in that",
+            {DeferredTools: lambda around: DeferredTools(threshold=210), MixedToolCaller: _measuring_by_expression},
+        )
+        for caller in (ExpressionToolCaller, MixedToolCaller)
+    ),
+    *(
+        Ordered(
             caller,
             extractor,
             "it has called by expressions what is collected further inside",
-            {MixedToolCaller: lambda around: _MeasuringByExpression()},
+            {MixedToolCaller: _measuring_by_expression},
         )
         for caller in (ExpressionToolCaller, MixedToolCaller)
         for extractor in (LexicalToolExtractor, ImplicitToolExtractor)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from effectful_agents import harness
+from effectful_agents.handlers.synthesis import ExpressionToolCaller, FinalBodySynthesizer, StatefulReplSynthesizer
+from effectful_agents.handlers.validation.mypy import MypyTypeChecker
 from tests.laws import table
 from tests.laws.programs import PROGRAMS, Outcome, outcome
 from tests.laws.registry import (
@@ -59,7 +61,17 @@ def test_no_pair_has_two_entries():
     assert all(PLACES[entry.outer] < PLACES[entry.inner] for entry in ORDERED)
 
 
-@pytest.mark.parametrize(("one", "other"), list(pairs()), ids=names)
+WRITING_CODE = {ExpressionToolCaller, StatefulReplSynthesizer, FinalBodySynthesizer}
+
+
+def each_pair() -> Iterator[object]:
+    """Every two handlers; those with which mypy is asked about code take many seconds."""
+    for one, other in pairs():
+        slow = MypyTypeChecker in (one, other) and {one, other} & WRITING_CODE
+        yield pytest.param(one, other, marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.parametrize(("one", "other"), list(each_pair()), ids=names)
 def test_two_handlers_do_in_both_orders_what_is_claimed_of_them(one, other):
     outcomes = list(both_orders(one, other))
     match verdict(one, other):

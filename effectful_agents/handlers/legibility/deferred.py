@@ -13,8 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapp
 from typing import Annotated, Any, NamedTuple, cast
 
 import pydantic
+from pydantic_core import PydanticCustomError
 
 from effectful_agents.encoding import tool_codec
+from effectful_agents.encoding.functions import PROBLEM
 from effectful_agents.errors import OptionError, ToolCallDecodingError
 from effectful_agents.messages import Message
 from effectful_agents.messages.text import safe_text
@@ -41,8 +43,8 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
     the same agent, so that the beginning of its requests stays the same while tools come and go. The tools of a request
     stay the same from turn to turn, also when the catalogue changes.
 
-    Outside of the extractor, and of other handlers that offer tools: it defers what comes from further inside.
-    `harness(defer_tools=…)` puts it there.
+    Outside of the extractor, and of other handlers that offer tools or have them called otherwise: it defers what comes
+    from further inside, each tool in the form in which it is called. `harness(defer_tools=…)` puts it there.
 
     Args:
         max_results: Tools that a search finds, at least 1. With more, a model chooses worse.
@@ -238,7 +240,7 @@ class _Catalogue:
 
         Raises:
             LookupError: There is no such tool.
-            TypeError: The arguments do not fit. (What a ValueError says, pydantic would cut to the length of a line.)
+            PydanticCustomError: The arguments do not fit. It is told in full, as a diagnosis of code in them has to be.
         """
         tool = self._callable.get(name)
         if tool is None:
@@ -249,7 +251,7 @@ class _Catalogue:
         try:
             return _Meant(tool, tool_codec(tool).decode(arguments, context=env))
         except ValueError as error:
-            raise TypeError(str(error)) from error
+            raise PydanticCustomError(PROBLEM, "{problem}", {"problem": str(error)}) from error
 
     def _search(self, query: str) -> list[str]:
         return _best(query, {name: self._document(name) for name in self._deferred}, self._max_results)

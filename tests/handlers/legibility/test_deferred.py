@@ -172,7 +172,7 @@ def test_two_of_them_are_as_one():
 
 def test_the_two_tell_the_model_what_to_do_and_the_system_message_does_not():
     def first(**options: Any) -> Any:
-        with handler(harness(**options)), handler(ScriptedModel("ok")) as model:
+        with handler(harness(eval_provider="none", **options)), handler(ScriptedModel("ok")) as model:
             ask("?")
         return model.requests[0]
 
