@@ -32,8 +32,8 @@ def skill_prompt(skill: Skill[..., Any]) -> PromptTemplate:
     ...     raise NotHandled
     >>> def in_norwegian(skill):
     ...     return PromptTemplate("greet", "Hils på {name}.") if skill == greet else fwd()
-    >>> model = ScriptedModel("Hei!")
-    >>> with handler(harness(system_prompt="brief")), handler({skill_prompt: in_norwegian}), handler(model):
+    >>> stack = harness(system_prompt="brief")
+    >>> with handler(stack), handler({skill_prompt: in_norwegian}), handler(ScriptedModel("Hei!")) as model:
     ...     _ = greet("Ann")
     >>> model.requests[0]["messages"][-1]["content"].splitlines()[-1]
     'Hils på Ann.'

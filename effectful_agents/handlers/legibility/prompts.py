@@ -86,8 +86,8 @@ class PromptRegistry(ObjectInterpretation[Any, Any]):
     ...     '''Sort {ticket}.'''
     ...     raise NotHandled
     >>> mine = InMemoryPrompts({"triage": PromptTemplate("triage", "Which queue? {ticket}", version="2")})
-    >>> model = ScriptedModel("billing")
-    >>> with handler(harness(system_prompt="brief")), handler(PromptRegistry(mine)), handler(model):
+    >>> stack = harness(system_prompt="brief")
+    >>> with handler(stack), handler(PromptRegistry(mine)), handler(ScriptedModel("billing")) as model:
     ...     first, *_ = steps(triage, "No invoice")
     >>> first.prompt.version, model.requests[0]["messages"][-1]["content"].splitlines()[-1]
     ('2', 'Which queue? No invoice')
