@@ -158,6 +158,7 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     limits.tick()
     if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
         _check_enum(args, kwargs)
+        kwargs["module"] = SANDBOX
     keeps = _keeps(function)
     args = tuple([_argument(value, keeps) for value in args])
     if kwargs:

@@ -11,6 +11,7 @@ from typing import Any
 
 from effectful_agents.errors import CodeStopped
 from effectful_agents.handlers.execution import crossing
+from effectful_agents.handlers.execution.builtin import remember_source
 from effectful_agents.handlers.execution.kinds import MODULES
 from effectful_agents.handlers.execution.restricted import RestrictedPythonExecutor
 from effectful_agents.operations import code
@@ -68,6 +69,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         "bound": crossing.dump({}),
         "kept": {},
     }
+    if "source" in request:
+        remember_source(*request["source"])
     with handler(executor):
         with contextlib.redirect_stdout(io.StringIO()):
             for piece in request["pieces"]:

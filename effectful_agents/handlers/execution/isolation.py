@@ -8,6 +8,7 @@ uses it, a new process runs the piece that defined it once more, without its out
 
 from __future__ import annotations
 
+import linecache
 import marshal
 import subprocess
 import sys
@@ -73,7 +74,7 @@ class IsolatedRun:
         """Run it, and bind what it binds."""
         piece = marshal.dumps(bytecode)
         before = dict(env)
-        answer = self.perform({"mode": "exec", "code": piece}, env, bind=True)
+        answer = self.perform({"mode": "exec", "code": piece, "source": _source(bytecode)}, env, bind=True)
         for name in answer["deleted"]:
             env.pop(name, None)
         env |= crossing.load(answer["bound"])
@@ -87,7 +88,9 @@ class IsolatedRun:
         Raises:
             NotData: The value is no plain data.
         """
-        return self.perform({"mode": "eval", "code": marshal.dumps(bytecode)}, env)["value"]
+        return self.perform({"mode": "eval", "code": marshal.dumps(bytecode), "source": _source(bytecode)}, env)[
+            "value"
+        ]
 
     def perform(self, request: dict[str, Any], env: dict[str, Any], *, bind: bool = False) -> dict[str, Any]:
         """Have a process do something among these names, and hear what came of it.
@@ -145,6 +148,11 @@ class IsolatedRun:
         if status in (-24, -9) and self.limits.seconds is not None:
             return limits.OutOfTime("seconds", self.limits.seconds, "The process was ended.")
         return limits.OutOfMemory("memory", self.limits.memory or 0, f"The process ended with status {status}.")
+
+
+def _source(bytecode: CodeType) -> tuple[str, str]:
+    """The source of a piece and its name, so that a traceback from there shows its lines."""
+    return "".join(linecache.getlines(bytecode.co_filename)), bytecode.co_filename
 
 
 def _split(env: dict[str, Any]) -> tuple[list[Any], bytes, list[str]]:

@@ -177,9 +177,6 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
 
     # --- assignments and loops ------------------------------------------------------------------------------------
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        return self.node_contents_visit(node)
-
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         node.annotation = self._annotation(node.annotation)
         node.target = self.visit(node.target)
@@ -283,9 +280,6 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         node.body = body
         return node
 
-    def visit_Module(self, node: ast.Module) -> ast.AST:
-        return self.node_contents_visit(node)
-
     def _type_parameter(self, node: Any) -> ast.AST:
         self.check_name(node, node.name)
         return self.node_contents_visit(node)
@@ -298,6 +292,11 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
             self.visit(parameter)
         node.value = self.visit(node.value)
         return node
+
+    def _contents(self, node: Any) -> ast.AST:
+        return self.node_contents_visit(node)
+
+    visit_Module = visit_Assign = visit_match_case = visit_MatchSequence = visit_MatchOr = _contents
 
     # --- patterns -------------------------------------------------------------------------------------------------
 
@@ -322,21 +321,12 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         self._values[-1].append(_at(where, assign))
         return _at(where, ast.Attribute(ast.Name(name, ast.Load()), "value", ast.Load()))
 
-    def visit_match_case(self, node: ast.match_case) -> ast.AST:
-        return self.node_contents_visit(node)
-
     def visit_MatchValue(self, node: ast.MatchValue) -> ast.AST:
         node.value = self._pattern_value(node.value)
         return node
 
     def visit_MatchSingleton(self, node: ast.MatchSingleton) -> ast.AST:
         return node
-
-    def visit_MatchSequence(self, node: ast.MatchSequence) -> ast.AST:
-        return self.node_contents_visit(node)
-
-    def visit_MatchOr(self, node: ast.MatchOr) -> ast.AST:
-        return self.node_contents_visit(node)
 
     def visit_MatchMapping(self, node: ast.MatchMapping) -> ast.AST:
         node.keys = [self._pattern_value(key) for key in node.keys]

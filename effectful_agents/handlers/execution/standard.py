@@ -264,7 +264,7 @@ def make_dataclass(
     if options.keys() & {"module", "decorator"}:
         raise TypeError("`module` and `decorator` cannot be set here.")
     return dataclasses.make_dataclass(
-        cls_name, fields, bases=bases, namespace={**(namespace or {}), "__module__": SANDBOX}, **options
+        cls_name, fields, bases=bases, namespace=dict(namespace or {}), module=SANDBOX, **options
     )
 
 

@@ -40,7 +40,7 @@ def test_an_error_there_is_an_error_here():
     with pytest.raises(ZeroDivisionError, match="division by zero") as raised:
         run("x = 1\ny = 1 / 0", env, APART)
     assert env == {"x": 1}
-    assert "line 2" in raised.value.__notes__[0]
+    assert "line 2, in <module>\n    y = 1 / 0" in raised.value.__notes__[0]
 
 
 def test_what_is_no_data_is_not_there_and_it_says_so():
