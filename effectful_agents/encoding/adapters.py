@@ -160,6 +160,8 @@ def object_adapter(name: str, fields: dict[str, Any], *, optional: Collection[st
     # Keys of a TypedDict may have any name; fields of a model may not.
     make: Any = typing_extensions.TypedDict
     replaced = {key: substituted(tp) for key, tp in fields.items()}
+    if "extra_items" in further:
+        further["extra_items"] = substituted(further["extra_items"])
     made = make(name, replaced, **(further or {"closed": True}))
     # Not by `NotRequired[…]`, which gives `NotRequired[int | str]` for `str | int` where it has made that before.
     made.__optional_keys__ = made.__optional_keys__ | frozenset(optional)

@@ -77,7 +77,11 @@ def with_substituted(node: Any, cls: Any) -> Any:
         for name, hint in _hints(cls).items()
         if (new := _replacement(cls, name, hint)) is not None and not getattr(hint, "__parameters__", ())
     }
-    return _replace_fields(node, replaced) if replaced else node
+    node = _replace_fields(node, replaced) if replaced else node
+    further = getattr(cls, "__extra_items__", None)
+    if node.get("extras_schema") and (new := _replacement(cls, "", further)) is not None:
+        return {**node, "extras_schema": {"type": SUBSTITUTE, "annotation": new}}
+    return node
 
 
 def _replacement(cls: Any, name: str, hint: Any) -> Any:
@@ -151,7 +155,13 @@ def _is_record(cls: type) -> bool:
 def _copy(cls: Any, hints: dict[str, Any]) -> Any:
     if typing_extensions.is_typeddict(cls):
         make: Any = typing_extensions.TypedDict
-        return make(cls.__name__, hints, total=cls.__total__)
+        made = make(cls.__name__, hints, total=cls.__total__)
+        for name in _KEYS:
+            if hasattr(cls, name):
+                setattr(made, name, getattr(cls, name))
+        if getattr(cls, "__extra_items__", None) is not None:
+            made.__extra_items__ = substituted(cls.__extra_items__)
+        return made
     if dataclasses.is_dataclass(cls):
         fields = [
             (one.name, hints[one.name], dataclasses.field(**{key: getattr(one, key) for key in _OPTIONS}))
@@ -165,4 +175,5 @@ def _copy(cls: Any, hints: dict[str, Any]) -> Any:
     return copied
 
 
+_KEYS = ("__required_keys__", "__optional_keys__", "__closed__", "__extra_items__")
 _OPTIONS = ("default", "default_factory", "init", "kw_only")

@@ -1,10 +1,13 @@
 """Null stands for a default, where there is one and where the type has no null itself; for nothing else."""
 
+import collections
+import collections.abc
 import dataclasses
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import pydantic
 import pytest
+import typing_extensions
 
 from effectful_agents.encoding import decode, encode, json_schema, strict_form, tool_codec
 from effectful_agents.types import Tool
@@ -130,3 +133,33 @@ def test_the_strict_form_of_a_recursive_union_can_be_answered_to_the_letter():
     answer = {"left": {"kind": None, "size": None}, "kind": None}
     assert decode(str(answer).replace("'", '"').replace("None", "null"), Node, strict=True) == Node(Leaf())
     assert encode(Node(Leaf())) == {"left": {"kind": "leaf", "size": 0}, "kind": "node"}
+
+
+class Named(NamedTuple):
+    names: collections.defaultdict[str, list[int]]
+
+
+class Many(typing_extensions.TypedDict, extra_items=collections.abc.Collection[int]):
+    first: collections.abc.Collection[int]
+    second: typing_extensions.NotRequired[collections.abc.Collection[int]]
+
+
+def test_what_is_optional_stays_so_where_a_type_inside_is_read_anew():
+    @Tool.define
+    def show(
+        named: Named = Named(collections.defaultdict(list)),  # noqa: B008
+        sizes: collections.abc.Collection[int] = (),
+        **more: collections.abc.Collection[str],
+    ) -> None:
+        """Show."""
+
+    codec = tool_codec(show)
+    assert "required" not in codec.definition()["function"]["parameters"]
+    assert codec.decode("{}").arguments["sizes"] == ()
+    assert codec.decode('{"sizes": [1], "other": ["a"]}').arguments["more"] == {"other": ["a"]}
+    with pytest.raises(ValueError, match="other"):
+        codec.decode('{"other": [1]}')
+    assert decode('{"first": [1], "third": [2]}', Many) == {"first": [1], "third": [2]}
+    with pytest.raises(ValueError, match="third"):
+        decode('{"first": [1], "third": ["a"]}', Many)
+    assert json_schema(Many)["required"] == ["first"]
