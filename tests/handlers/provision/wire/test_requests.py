@@ -91,7 +91,8 @@ def test_calls_have_the_identifiers_that_the_model_gave_them(everything: list[An
 
 
 def test_settings_are_sent_as_they_are_given_and_those_of_the_harness_are_not(server: Server, tmp_path: Path):
-    with stack(server, temperature=0.5, seed=7, timeout=9, num_retries=3, provider_options={"top_p": 0.9}):
+    options = {"eval_provider": "none", "num_retries": 3}
+    with stack(server, temperature=0.5, seed=7, timeout=9, provider_options={"top_p": 0.9}, **options):
         run("limerick", tmp_path)
     (body,) = server.bodies
     assert body.keys() == {"model", "messages", "temperature", "seed", "top_p"}
