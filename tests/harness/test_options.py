@@ -230,7 +230,7 @@ def test_calling_tools_in_python_needs_something_that_runs_it(calling, without):
 def test_with_it_they_are_called_so(calling, others):
     caller = {"auto": "MixedToolCaller", "code": "ExpressionToolCaller"}[calling]
     stack = [type(layer).__name__ for layer in harness(tool_calling=calling, eval_provider="builtin", **others).layers]
-    assert stack[:3] == ["AgentLoop", caller, "LexicalToolExtractor"]
+    assert stack[:4] == ["AgentLoop", "DeferredTools", caller, "LexicalToolExtractor"]
 
 
 # Code

@@ -294,7 +294,8 @@ def test_a_skill_that_says_it_uses_no_tools_is_offered_none():
     assert weather
     for collection in ("explicit", "auto"):
         desk = Desk()
-        with handler(harness(tool_collection=collection)), handler(ScriptedModel("a", "b")) as model:
+        stack = harness(tool_collection=collection, eval_provider="none")
+        with handler(stack), handler(ScriptedModel("a", "b")) as model:
             assert (desk.plain("Oslo"), desk.rich("Oslo")) == ("a", "b")
         assert "tools" not in model.requests[0]
         assert {tool["function"]["name"] for tool in model.requests[1]["tools"]} >= {"weather"}

@@ -34,8 +34,9 @@ What is sent is taken from the wire: a server on this machine gets what LiteLLM 
 written down, so each run asks the same. Two processes send the same bytes, whatever their folder, home and hash seed.
 
 `harness(system_prompt="brief")` sends what the authors of the skill, its tools and its types wrote, and nothing else.
-The full system message explains the framework and holds the source of the skill's module; it is the same in each
-request of a conversation, so a provider's prompt cache has it from the second request on.
+The full system message explains the framework and holds the source of the skill's module, and with it come the tools
+for code that the model writes, unless `eval_provider="none"` says otherwise. Both are the same in each request of a
+conversation, so a provider's prompt cache has them from the second request on.
 """
 
 BYTES = """\
@@ -54,9 +55,9 @@ TOKENS = """\
 In tokens of SmolLM2. The growth is what a request has more than the one before it, on average; a conversation of one
 request has none.
 
-| example | system message | | tools | form of the answer | growth per turn | |
-| --- | --- | --- | --- | --- | --- | --- |
-|   | **brief** | **full** | | | **brief** | **full** |
+| example | system message | | tools | | form of the answer | growth per turn | |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+|   | **brief** | **full** | **brief** | **full** | | **brief** | **full** |
 """
 
 TOOLS = """\
@@ -128,10 +129,15 @@ def _bytes(name: str, hand: Run, brief: Run, full: Run) -> Sequence[Any]:
 
 
 def _tokens(name: str, brief: Run, full: Run) -> Sequence[Any]:
-    first = brief.bodies[0]
-    assert all(full.bodies[0].get(field) == first.get(field) for field in ("tools", "response_format"))
-    fields = [_count(first[field]) if field in first else 0 for field in ("tools", "response_format")]
-    return name, _system(brief), _system(full), *fields, _growth(brief), _growth(full)
+    forms = [_field(run, "response_format") for run in (brief, full)]
+    assert forms[0] == forms[1]
+    tools = [_field(run, "tools") for run in (brief, full)]
+    return name, _system(brief), _system(full), *tools, forms[0], _growth(brief), _growth(full)
+
+
+def _field(of: Run, name: str) -> int:
+    first = of.bodies[0]
+    return _count(first[name]) if name in first else 0
 
 
 def _system(of: Run) -> int:
@@ -165,7 +171,7 @@ def _tools(count: int) -> Sequence[Any]:
         return fwd(messages, response_type, env, ToolSet(tools))
 
     def tokens(deferral: DeferredTools, *replies: Any) -> tuple[int, int]:
-        stack = harness(system_prompt="brief", tool_collection="none")
+        stack = harness(system_prompt="brief", tool_collection="none", defer_tools=False)
         with handler(stack), handler(deferral), handler({call_assistant: offering}):
             with handler(ScriptedModel(*replies)) as model:
                 _ask("A berth in Rome?")
