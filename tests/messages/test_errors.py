@@ -43,6 +43,7 @@ SAMPLES: list[BaseException] = [
     errors.ResultDecodingError(ValueError("bad"), MESSAGE),
     errors.ToolCallExecutionError(OSError(2, "no file"), DECODED),
     errors.TypeCheckerError("mypy broke off"),
+    errors.CodeStopped("seconds", 5, "Do less at once."),
     errors.LimitExceeded("turns", 50, messages=[MESSAGE], advice="Stop."),
     errors.Denied(DECISION),
     errors.GovernanceRefused("egress"),

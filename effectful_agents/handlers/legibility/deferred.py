@@ -67,7 +67,7 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
     ...     '''{question}'''
     ...     raise NotHandled
     >>> model = ScriptedModel(calls("use_tool", name="weather", arguments={"city": "Oslo"}), "It is sunny.")
-    >>> with handler(harness(defer_tools=0)), handler(model):
+    >>> with handler(harness(defer_tools=0, eval_provider="none")), handler(model):
     ...     ask("How is Oslo?")
     'It is sunny.'
     >>> [tool["function"]["name"] for tool in model.requests[0]["tools"]]

@@ -231,11 +231,16 @@ def test_calls_of_the_same_agent_beside_each_other_leave_a_valid_history(talk):
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_cancelling_stops_all_of_them_and_leaves_no_trace(runner):
+    begun: list[str] = []
     stopped: list[str] = []
+    scopes: list[anyio.CancelScope] = []
 
     @Tool.define
     async def forever(name: str) -> str:
         """Wait for ever."""
+        begun.append(name)
+        if len(begun) == 2:
+            scopes[0].cancel()
         try:
             await anyio.sleep_forever()
         finally:
@@ -252,7 +257,8 @@ def test_cancelling_stops_all_of_them_and_leaves_no_trace(runner):
 
     async def main() -> bool:
         several = batch(calls("forever", id="1", name="a"), calls("forever", id="2", name="b"))
-        with handler(harness()), handler(ScriptedModel(several)), anyio.move_on_after(0.02) as scope:
+        with handler(harness()), handler(ScriptedModel(several)), anyio.CancelScope() as scope:
+            scopes.append(scope)
             await acall(waiter.ask)
         return scope.cancelled_caught
 
