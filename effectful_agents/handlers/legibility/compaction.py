@@ -15,6 +15,7 @@ from effectful_agents.operations.history import get_history
 from effectful_agents.operations.loop import AssistantResult, call_assistant, completion
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import History, Scope, Tool
+from effectful_agents.types.history import place_of_request
 
 __all__ = ["HistoryCompactor"]
 
@@ -147,7 +148,7 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
         key = (HistoryCompactor, id(self))
         call = env.memo.get(key) if isinstance(env, Scope) else None
         if call is None:
-            call = _Call(messages[_last_question(messages)])
+            call = _Call(messages[_last_request(messages)])
             if isinstance(env, Scope):
                 env.memo[key] = call
         return call
@@ -239,17 +240,17 @@ class _Call:
             self._measured = self._asked, tokens
 
 
-def _last_question(messages: Sequence[Message]) -> int:
-    """Where the last of what the user said begins; at the first message if there is nothing of the kind."""
-    place = next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "user"), 0)
-    while place and messages[place - 1]["role"] == "user" and not is_summary(messages[place - 1]):
-        place -= 1
+def _last_request(messages: Sequence[Message]) -> int:
+    """Where the request of the running call stands; the first message where nobody has said anything."""
+    place = place_of_request(messages) or 0
+    while is_summary(messages[place]) and messages[place + 1 : place + 2] and messages[place + 1]["role"] == "user":
+        place += 1
     return place
 
 
 def _place_of(question: Message, messages: Sequence[Message]) -> int:
     found = next((i for i in range(len(messages) - 1, -1, -1) if messages[i] is question), None)
-    return _last_question(messages) if found is None else found
+    return _last_request(messages) if found is None else found
 
 
 def _is_nested(messages: Sequence[Message], question: Message) -> bool:
