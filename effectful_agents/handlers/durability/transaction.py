@@ -62,9 +62,7 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
 _writing = threading.Lock()
 
 
-def _write_back(
-    prefix: MutableSequence[Message], seed: list[Message], buffer: History, added: list[Message]
-) -> None:
+def _write_back(prefix: MutableSequence[Message], seed: list[Message], buffer: History, added: list[Message]) -> None:
     head = buffer[:1] if _begins_with_system(buffer) and not (seed and buffer[0] is seed[0]) else []
     body = buffer[len(head) :]
     known = set(map(id, seed))
@@ -78,7 +76,9 @@ def _write_back(
     else:
         instead = _instead(prefix)
         theirs = [
-            message for message in others if message["role"] != "system" and not instead.get(id(message), _NOTHING) <= known
+            message
+            for message in others
+            if message["role"] != "system" and not instead.get(id(message), _NOTHING) <= known
         ]
         _note_what_stands_for_others(instead, seed, buffer, added)
         prefix[:] = [*buffer, *with_free_ids(theirs, buffer.call_ids())]
