@@ -15,6 +15,7 @@ from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, call_assistant
 from effectful_agents.runtime import fwd, implements
 from effectful_agents.types import Scope, Skill, Tool
+from effectful_agents.types.kinds import attributes_of, is_a
 from effectful_agents.types.walk import ToolSet, is_agent, is_tool, tools_in_scope
 
 __all__ = ["LexicalToolExtractor"]
@@ -135,17 +136,20 @@ def _look(env: Scope, kinds: frozenset[type]) -> tuple[list[str], list[Any]]:
 
     It runs in each turn, over all names that the skill sees: hence the tests by kind, and no call for a tool.
     """
-    seen = [
-        pair
-        for namespace in env.context.namespaces()
-        for pair in list(namespace.items())
-        if (kind := type(pair[1])) in kinds or (kind not in _PLAIN and _offers(pair[1]))
-    ]
+    seen: list[tuple[str, Any]] = []
+    for namespace in env.context.namespaces():
+        for pair in list(namespace.items()):
+            try:
+                kind = type(pair[1])
+                if kind in kinds or (kind not in _PLAIN and _offers(pair[1])):
+                    seen.append(pair)
+            except Exception:  # a metaclass may refuse even to be looked up; what it makes is no tool
+                continue
     others = [value for _, value in seen if type(value) not in kinds]
     for holder in (*env.arguments.values(), *others):
         if is_agent(holder):
-            attributes = list(getattr(holder, "__dict__", {}).items())
-            seen += [pair for pair in attributes if type(pair[1]) in kinds or is_tool(pair[1])]
+            attributes = list(attributes_of(holder).items())
+            seen += [pair for pair in attributes if is_a(pair[1], *kinds)]
     return [name for name, _ in seen], [value for _, value in seen]
 
 

@@ -8,7 +8,7 @@ import re
 import reprlib
 import types
 import weakref
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from effectful_agents.encoding import format_as_content_blocks, tool_codec
@@ -17,6 +17,7 @@ from effectful_agents.handlers.loop.sources import module_section
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.templates import prompted
 from effectful_agents.types import Agent, LexicalContext, Scope, Skill, Tool
+from effectful_agents.types.kinds import is_a, name_of_type
 from effectful_agents.types.walk import tools_of
 
 __all__ = ["brief_task", "full_task", "is_one_of_several", "signature_text", "user_section"]
@@ -187,9 +188,14 @@ def _tables(context: LexicalContext) -> tuple[PromptSection | None, PromptSectio
     # A scope has hundreds of names and seldom changes: written again only when it has.
     shape = [(name, value if type(value) is types.ModuleType else type(value)) for name, value in names.items()]
     written = context.memo.get(_tables)
-    if written is None or written[0] != shape:
+    if written is None or not _same(written[0], shape):
         written = context.memo[_tables] = shape, _write_tables(shape)
     return written[1]
+
+
+def _same(one: list[tuple[Any, Any]], other: list[tuple[Any, Any]]) -> bool:
+    # By identity: a metaclass may say anything of whether two classes are equal.
+    return len(one) == len(other) and all(a[0] is b[0] and a[1] is b[1] for a, b in zip(one, other, strict=True))
 
 
 def _write_tables(shape: list[tuple[Any, Any]]) -> tuple[PromptSection | None, PromptSection | None]:
@@ -198,19 +204,16 @@ def _write_tables(shape: list[tuple[Any, Any]]) -> tuple[PromptSection | None, P
     for name, kind in shape:
         if not isinstance(name, str) or not name.isidentifier():  # a namespace may have any keys
             continue
-        if isinstance(kind, types.ModuleType):
+        if is_a(kind, types.ModuleType):
             if name[0] != "_":
                 modules.append((name, _in_a_table(vars(kind).get("__name__"))))
         elif name[:2] != "__" or name[-2:] != "__":
-            bindings.append((name, _in_a_table(_name_of_type(kind))))
+            bindings.append((name, _in_a_table(name_of_type(kind))))
     return (
         _table_section("Imported modules", ("Name", "Module"), modules),
         _table_section("Lexical scope", ("Name", "Type"), bindings),
     )
 
-
-_name_of_type: Callable[[type], str] = vars(type)["__name__"].__get__
-"""The name that a type has: a scope holds values of any kind, and what a metaclass says of its name may be an error."""
 
 _ENDS_A_CELL = re.compile(r"[\s|`]+")
 
