@@ -64,7 +64,7 @@ def _parse(template: str) -> list[tuple[str, str | None, str | None, str | None]
 def _look_up(field: str, env: Mapping[str, Any]) -> Any:
     try:
         return _FORMATTER.get_field(field, (), env)[0]
-    except (KeyError, IndexError, AttributeError, TypeError, ValueError) as error:
+    except Exception as error:  # a property may raise anything
         name = field.partition(".")[0].partition("[")[0]
         if not name or name.isdigit():
             problem = "fields go by name, not by position"

@@ -282,8 +282,13 @@ def is_method(function: Callable[..., Any]) -> bool:
 
 
 def _resolve(function: Tool) -> inspect.Signature:
-    inner: Any = inspect.unwrap(function.__wrapped__)  # ty: ignore[missing-attribute]
-    signature = inspect.signature(inner)
+    try:
+        inner: Any = inspect.unwrap(function.__wrapped__)  # ty: ignore[missing-attribute]
+        signature = inspect.signature(inner)
+    except DefinitionError:
+        raise
+    except Exception as error:  # what was set on the function as `__wrapped__`, say
+        raise DefinitionError(f"`{function.__qualname__}` has no signature: {_told(error)}") from error
     names: dict[str, Any] = dict(function.__context__.items())
     if function.owner is not None:
         # The types in the class, not its methods: one that is called `list` is not what `list[int]` means.
@@ -298,6 +303,8 @@ def _resolve(function: Tool) -> inspect.Signature:
         ) from error
     except (TypeError, AttributeError, SyntaxError) as error:
         raise DefinitionError(f"an annotation of `{function.__qualname__}` is no type: {error}") from error
+    except Exception as error:  # it is code, and may raise anything
+        raise DefinitionError(f"an annotation of `{function.__qualname__}` raises {_told(error)}") from error
     keep_names(names, inner.__globals__)
     return signature.replace(
         parameters=[
@@ -306,3 +313,7 @@ def _resolve(function: Tool) -> inspect.Signature:
         ],
         return_annotation=hints.get("return", signature.return_annotation),
     )
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

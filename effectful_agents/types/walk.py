@@ -69,7 +69,7 @@ def in_order(tools: Iterable[Tool]) -> list[Tool]:
 
 
 def _order(tool: Tool) -> tuple[str, str, str, str, int]:
-    return tool.__name__, tool.__module__ or "", tool.__qualname__, tool.description, tool.function.serial
+    return tool.__name__, str(tool.__module__ or ""), tool.__qualname__, tool.description, tool.function.serial
 
 
 def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None, wrap: Wrap | None = None) -> list[Tool]:

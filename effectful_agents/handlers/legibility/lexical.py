@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from effectful_agents.encoding import tool_codec
-from effectful_agents.errors import ConfigurationError
+from effectful_agents.errors import ConfigurationError, DefinitionError
 from effectful_agents.messages import Message
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, call_assistant
@@ -74,6 +74,9 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
     def _has_schema(self, tool: Tool) -> bool:
         try:
             tool_codec(tool).definition()
+        except DefinitionError:
+            # An annotation of it is no type at all: a mistake, and not a type for Python only.
+            raise
         except ConfigurationError as error:
             # A function that nobody declared may well have types that are for Python only.
             level = logging.DEBUG if is_implicit(tool) else logging.WARNING

@@ -155,9 +155,14 @@ def read_yaml(text: str, shown: str, line: int) -> Tree | None:
     def place(mark: Any) -> str:
         return f", line {mark.line + line}, column {mark.column + 1}"
 
+    seen: set[int] = set()
+
     def of_node(node: Any) -> Tree:
         at = place(node.start_mark)
         if isinstance(node, yaml.MappingNode):
+            if id(node) in seen:  # a few lines of them could stand for a billion
+                raise PromptError(f"{shown}{at}: a mapping is used again by its name (`*…`); only texts can be.")
+            seen.add(id(node))
             return Tree(_MAPPING, at, entries=tuple(entry(key, value) for key, value in node.value))
         if isinstance(node, yaml.SequenceNode):
             return Tree("a list", at)

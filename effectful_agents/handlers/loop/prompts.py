@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
@@ -50,13 +51,18 @@ def user_section(skill: Skill, scope: Scope, *, heading: bool) -> PromptSection:
     """
     try:
         body = format_as_content_blocks(skill.prompt, scope)
-    except EncodingError:
-        raise
+    except EncodingError as error:
+        raise EncodingError(f"{_whose(skill)}: {error}") from error
     except ConfigurationError as error:
-        if skill.template == skill.documented:
-            raise
-        raise PromptError(f"{skill.template} cannot be filled for the skill `{skill.__name__}`: {error}") from error
+        kind = ConfigurationError if skill.template == skill.documented else PromptError
+        raise kind(f"{_whose(skill)} cannot be filled: {error}") from error
     return {"type": "prompt_section", "title": signature_text(skill) if heading else "", "content": body}
+
+
+def _whose(skill: Skill) -> str:
+    if skill.template == skill.documented:
+        return f"the docstring of the skill `{skill.__name__}`"
+    return f"{skill.template}, which the skill `{skill.__name__}` takes for its docstring,"
 
 
 def is_one_of_several(skill: Skill) -> bool:
@@ -94,7 +100,43 @@ def _write_signature(skill: Skill) -> str:
         ],
         return_annotation=_annotation(signature.return_annotation),
     )
-    return skill.__name__ + _ADDRESS.sub("0x…", str(plain))
+    return skill.__name__ + _ADDRESS.sub("0x…", sets_in_order(str(plain)))
+
+
+# A text in quotes, which stays, or what stands in braces.
+_BRACED = re.compile(
+    r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|(\{(?:[^{}'"]|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")*\})"""
+)
+
+
+def sets_in_order(text: str) -> str:
+    """What Python wrote, its sets in an order that is the same in every process.
+
+    A set may stand anywhere in it: in the annotations, in what a class writes of itself.
+
+    >>> sets_in_order("Plan(days=frozenset({3, 1, 2}), name='{b, a}')")
+    "Plan(days=frozenset({1, 2, 3}), name='{b, a}')"
+    """
+    return _BRACED.sub(lambda found: found[1] or _sorted_set(found[2]), text)
+
+
+def _sorted_set(text: str) -> str:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        parts = text[1:-1].split(", ")
+        # What is neither a set nor a dictionary is left alone.
+        return text if any(":" in _POINTED.sub("", part) for part in parts) else "{" + ", ".join(sorted(parts)) + "}"
+    if not isinstance(value, set):
+        return text
+    try:
+        parts = sorted(value)
+    except TypeError:
+        parts = sorted(value, key=lambda one: (type(one).__name__, repr(one)))
+    return "{" + ", ".join(map(repr, parts)) + "}"
+
+
+_POINTED = re.compile("<[^<>]*>")
 
 
 class _Verbatim:
