@@ -13,7 +13,7 @@ __all__ = ["attributes_of", "bases_of", "is_a", "name_of_type", "names_in", "qua
 
 
 def is_a(value: Any, *kinds: type) -> bool:
-    """Whether the type of a value is one of these, or derives from one; it never raises.
+    """Whether the type of a value is one of these, or derives from one; nothing of the value's can make it raise.
 
     Unlike `isinstance`, it does not ask the value for its `__class__`: a proxy is what it is, not what it stands for.
 
@@ -22,6 +22,8 @@ def is_a(value: Any, *kinds: type) -> bool:
     """
     try:
         return issubclass(type(value), kinds)
+    except RecursionError:  # that of the program
+        raise
     except Exception:  # an abstract class asks the type for its hash
         return False
 
@@ -43,6 +45,8 @@ def attributes_of(value: Any) -> Mapping[str, Any]:
     """What was set on an object; nothing where it has no room for it, or does not say."""
     try:
         found = object.__getattribute__(value, "__dict__")
+    except RecursionError:
+        raise
     except Exception:
         return {}
     return found if is_a(found, dict) else {}

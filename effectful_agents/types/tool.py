@@ -303,6 +303,8 @@ def _resolve(function: Tool) -> inspect.Signature:
         ) from error
     except (TypeError, AttributeError, SyntaxError) as error:
         raise DefinitionError(f"an annotation of `{function.__qualname__}` is no type: {error}") from error
+    except RecursionError:
+        raise
     except Exception as error:  # it is code, and may raise anything
         raise DefinitionError(f"an annotation of `{function.__qualname__}` raises {_told(error)}") from error
     keep_names(names, inner.__globals__)

@@ -163,6 +163,8 @@ def is_agent(value: Any) -> bool:
     try:
         if issubclass(kind, type) or getattr(kind, "__agent_id__", _MISSING) is _MISSING:
             return False
+    except RecursionError:
+        raise
     except Exception:  # a metaclass may answer in any way, or not at all
         return False
     return any("__agent_id__" in names_in(cls) for cls in bases_of(kind))

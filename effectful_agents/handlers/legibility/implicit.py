@@ -72,6 +72,8 @@ def _is_published(function: types.FunctionType) -> bool:
         return False
     try:
         signature, inner = inspect.signature(function), inspect.unwrap(function)
+    except RecursionError:
+        raise
     except Exception:  # what somebody wrote into its attributes is no signature; on some Pythons it is evaluated
         return False
     # What a generator is wrapped in, as a context manager is, gives no value for a model either.

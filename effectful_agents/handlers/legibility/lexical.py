@@ -146,6 +146,8 @@ def _look(env: Scope, kinds: frozenset[type]) -> tuple[list[str], list[Any]]:
                 kind = type(pair[1])
                 if kind in kinds or (kind not in _PLAIN and _offers(pair[1])):
                     seen.append(pair)
+            except RecursionError:
+                raise
             except Exception:  # a metaclass may refuse even to be looked up; what it makes is no tool
                 continue
     others = [value for _, value in seen if type(value) not in kinds]

@@ -241,7 +241,7 @@ def test_skills_that_call_each_other_for_ever_are_stopped_whatever_catches_error
             raise NotHandled
 
     def model(**request: Any) -> Any:
-        return calls("pong" if request["messages"][-1]["content"] == "Ping." else "ping")
+        return calls("pong" if request["messages"][-1]["content"].endswith("Ping.") else "ping")
 
     loop = AgentLoop(depth=depth, system_prompt="brief")
     stack = Layers(loop, LexicalToolExtractor(), HistoryBuilder(), TenacityRetryer())
