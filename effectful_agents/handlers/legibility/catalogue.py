@@ -176,10 +176,16 @@ def _named(
         by_name.setdefault(tool.__name__, []).append(tool)
     shared |= {name for name, alike in by_name.items() if len(alike) > 1}
     named: dict[str, Tool] = {}
+    had: dict[int, list[str]] = {}
+    for name, serial in holders.items():
+        had.setdefault(serial, []).append(name)
     for base, alike in by_name.items():
+        free = _numbered(base)
         # Those that have a name keep it.
-        for tool in sorted(alike, key=lambda one: one.function.serial not in holders.values()):
-            name = next(one for one in _numbered(base) if one not in named and _may_have(tool, one, holders, shared))
+        for tool in sorted(alike, key=lambda one: one.function.serial not in had):
+            wanted = (one for one in had.get(tool.function.serial, ()) if _is_numbered(one, base))
+            candidates = itertools.chain(wanted, free)
+            name = next(one for one in candidates if one not in named and _may_have(tool, one, holders, shared))
             holders[name] = tool.function.serial
             if name != base:
                 shared.add(name)
@@ -190,6 +196,11 @@ def _named(
 def _numbered(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}_{number}" for number in itertools.count(2))
+
+
+def _is_numbered(name: str, base: str) -> bool:
+    number = name.removeprefix(f"{base}_")
+    return name == base or (number != name and number.isdecimal())
 
 
 def _may_have(tool: Tool, name: str, holders: Mapping[str, int], shared: Collection[str]) -> bool:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from effectful_agents.encoding import tool_codec
 from effectful_agents.errors import ConfigurationError, OptionError
-from effectful_agents.handlers.legibility.catalogue import Catalogue, Names, meant, use_tool
+from effectful_agents.handlers.legibility.catalogue import Catalogue, Names, meant
+from effectful_agents.handlers.legibility.catalogue import use_tool as _use_tool  # a tool in the scope of this module
 from effectful_agents.messages import Message, Response, ToolChoice
 from effectful_agents.operations.counting import estimate_tokens
 from effectful_agents.operations.history import conversation
@@ -99,7 +100,7 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
         choice = ToolChoice.from_wire(request.get("tool_choice"))
         if choice.mode == "named":
             offered = [tool["function"]["name"] for tool in request.get("tools", ())]
-            if use_tool.__name__ in offered and choice.name not in offered:
+            if _use_tool.__name__ in offered and choice.name not in offered:
                 raise ConfigurationError(
                     f"`tool_choice` names `{choice.name}`, and the request offers {', '.join(map(repr, offered))}. A "
                     f"tool that is named has to stay in view: `DeferredTools(always=[{choice.name!r}])`, outside of "
@@ -112,7 +113,7 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
         # By values and not by this handler, which the set, that of a module above all, may long outlive.
         key = DeferredTools, self.max_results, self.threshold, self.always
         decided = _kept_for_the_conversation(env)
-        if decided.get(key) is False or not tools or use_tool in tools:  # one further inside has done it
+        if decided.get(key) is False or not tools or _use_tool in tools:  # one further inside has done it
             return None
         tools = prompted_tools(tools)
         kept = tools.memo if isinstance(tools, ToolSet) else {}
