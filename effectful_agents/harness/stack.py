@@ -24,6 +24,7 @@ from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
 from effectful_agents.handlers.validation import PydanticSkillArgValidator
+from effectful_agents.messages import ToolChoice
 from effectful_agents.runtime import Interpretation, Layers, handler
 
 __all__ = ["Harness", "Settings"]
@@ -72,7 +73,8 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     )
     # Outside of the extractor, and of whatever else offers tools: it defers what comes from further inside.
     if settings.defer_tools is not False:
-        yield DeferredTools(threshold=None if settings.defer_tools is True else settings.defer_tools)
+        threshold = None if settings.defer_tools is True else settings.defer_tools
+        yield DeferredTools(threshold=threshold, always=_named_tools(settings))
     # Next to the loop, or to that: what adds or changes tools on the way to a request comes further inside.
     if settings.tool_collection == "explicit":
         yield LexicalToolExtractor()
@@ -109,6 +111,12 @@ def _renderer() -> Interpretation:
     from effectful_agents.handlers.observability.rich import RichTerminalRenderer  # noqa: PLC0415 - loads rich
 
     return RichTerminalRenderer()
+
+
+def _named_tools(settings: Settings) -> tuple[str, ...]:
+    """The tool that every request has to name, which a request without it could not."""
+    name = ToolChoice.from_wire(settings.provider_config.get("tool_choice")).name
+    return () if name is None else (name,)
 
 
 # What a local model is loaded and asked with, and no request says.

@@ -18,8 +18,8 @@ _KEEPER = "Install `HistoryBuilder()` of `effectful_agents.handlers.durability`;
 class CompactionScope(enum.Enum):
     """How much of a conversation a compaction drops.
 
-    The system message, the request of the call that is being answered, and the turn that asked for the compaction stay
-    in any case.
+    The system message, what the user said in the call that is being answered, and the turn that asked for the
+    compaction stay in any case.
     """
 
     NONE = "none"

@@ -149,7 +149,7 @@ class _NotedCap(ToolOutputCap):
 
 _SHORT: Mapping[type, Make] = {
     ToolOutputCap: lambda around: _NotedCap(150),
-    HistoryCompactor: lambda around: HistoryCompactor(limit=50),
+    HistoryCompactor: lambda around: HistoryCompactor(limit=30),
 }
 """Limits that the programs reach."""
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import types
 from collections.abc import Callable
 from typing import Any
 
+from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.legibility.lexical import LexicalToolExtractor
 from effectful_agents.types import Tool
 from effectful_agents.types.tool import is_method
 
 __all__ = ["ImplicitToolExtractor"]
+
+_log = logging.getLogger(__name__)
 
 # What makes the framework itself is not what a program offers.
 _FRAMEWORK = ("effectful_agents", "effectful")
@@ -46,7 +50,13 @@ class ImplicitToolExtractor(LexicalToolExtractor):
     def wrap(self, function: types.FunctionType) -> Tool | None:
         if not _is_published(function) or (self.predicate is not None and not self.predicate(function)):
             return None
-        return _tool(function)
+        try:
+            tool = _tool(function)
+            tool.__signature__  # noqa: B018 - evaluates its annotations
+        except ConfigurationError as error:
+            _log.debug("the function `%s` is not offered to the model: %s", function.__name__, error)
+            return None
+        return tool
 
     @property
     def _key(self) -> Any:
@@ -57,11 +67,14 @@ def _is_published(function: types.FunctionType) -> bool:
     """Whether a function was meant for others: its name is public, and it says what it does and with what types."""
     if function.__name__.startswith(("_", "<")) or not inspect.getdoc(function):
         return False
-    if (function.__module__ or "").partition(".")[0] in _FRAMEWORK:
+    module = function.__module__
+    if isinstance(module, str) and module.partition(".")[0] in _FRAMEWORK:
         return False
     try:
         signature, inner = inspect.signature(function), inspect.unwrap(function)
-    except (TypeError, ValueError):  # what somebody wrote into its attributes is no signature
+    except RecursionError:
+        raise
+    except Exception:  # what somebody wrote into its attributes is no signature; on some Pythons it is evaluated
         return False
     # What a generator is wrapped in, as a context manager is, gives no value for a model either.
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):

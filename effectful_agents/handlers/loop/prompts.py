@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
 import reprlib
 import types
 import weakref
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from effectful_agents.encoding import format_as_content_blocks, tool_codec
@@ -17,6 +18,7 @@ from effectful_agents.handlers.loop.sources import module_section
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.templates import prompted
 from effectful_agents.types import Agent, LexicalContext, Scope, Skill, Tool
+from effectful_agents.types.kinds import is_a, name_of_type
 from effectful_agents.types.walk import tools_of
 
 __all__ = ["brief_task", "full_task", "is_one_of_several", "signature_text", "user_section"]
@@ -49,13 +51,18 @@ def user_section(skill: Skill, scope: Scope, *, heading: bool) -> PromptSection:
     """
     try:
         body = format_as_content_blocks(skill.prompt, scope)
-    except EncodingError:
-        raise
+    except EncodingError as error:
+        raise EncodingError(f"{_whose(skill)}: {error}") from error
     except ConfigurationError as error:
-        if skill.template == skill.documented:
-            raise
-        raise PromptError(f"{skill.template} cannot be filled for the skill `{skill.__name__}`: {error}") from error
+        kind = ConfigurationError if skill.template == skill.documented else PromptError
+        raise kind(f"{_whose(skill)} cannot be filled: {error}") from error
     return {"type": "prompt_section", "title": signature_text(skill) if heading else "", "content": body}
+
+
+def _whose(skill: Skill) -> str:
+    if skill.template == skill.documented:
+        return f"the docstring of the skill `{skill.__name__}`"
+    return f"{skill.template}, which the skill `{skill.__name__}` takes for its docstring,"
 
 
 def is_one_of_several(skill: Skill) -> bool:
@@ -93,7 +100,43 @@ def _write_signature(skill: Skill) -> str:
         ],
         return_annotation=_annotation(signature.return_annotation),
     )
-    return skill.__name__ + _ADDRESS.sub("0x…", str(plain))
+    return skill.__name__ + _ADDRESS.sub("0x…", sets_in_order(str(plain)))
+
+
+# A text in quotes, which stays, or what stands in braces.
+_BRACED = re.compile(
+    r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|(\{(?:[^{}'"]|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")*\})"""
+)
+
+
+def sets_in_order(text: str) -> str:
+    """What Python wrote, its sets in an order that is the same in every process.
+
+    A set may stand anywhere in it: in the annotations, in what a class writes of itself.
+
+    >>> sets_in_order("Plan(days=frozenset({3, 1, 2}), name='{b, a}')")
+    "Plan(days=frozenset({1, 2, 3}), name='{b, a}')"
+    """
+    return _BRACED.sub(lambda found: found[1] or _sorted_set(found[2]), text)
+
+
+def _sorted_set(text: str) -> str:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        parts = text[1:-1].split(", ")
+        # What is neither a set nor a dictionary is left alone.
+        return text if any(":" in _POINTED.sub("", part) for part in parts) else "{" + ", ".join(sorted(parts)) + "}"
+    if not isinstance(value, set):
+        return text
+    try:
+        parts = sorted(value)
+    except TypeError:
+        parts = sorted(value, key=lambda one: (type(one).__name__, repr(one)))
+    return "{" + ", ".join(map(repr, parts)) + "}"
+
+
+_POINTED = re.compile("<[^<>]*>")
 
 
 class _Verbatim:
@@ -187,9 +230,14 @@ def _tables(context: LexicalContext) -> tuple[PromptSection | None, PromptSectio
     # A scope has hundreds of names and seldom changes: written again only when it has.
     shape = [(name, value if type(value) is types.ModuleType else type(value)) for name, value in names.items()]
     written = context.memo.get(_tables)
-    if written is None or written[0] != shape:
+    if written is None or not _same(written[0], shape):
         written = context.memo[_tables] = shape, _write_tables(shape)
     return written[1]
+
+
+def _same(one: list[tuple[Any, Any]], other: list[tuple[Any, Any]]) -> bool:
+    # By identity: a metaclass may say anything of whether two classes are equal.
+    return len(one) == len(other) and all(a[0] is b[0] and a[1] is b[1] for a, b in zip(one, other, strict=True))
 
 
 def _write_tables(shape: list[tuple[Any, Any]]) -> tuple[PromptSection | None, PromptSection | None]:
@@ -198,19 +246,16 @@ def _write_tables(shape: list[tuple[Any, Any]]) -> tuple[PromptSection | None, P
     for name, kind in shape:
         if not isinstance(name, str) or not name.isidentifier():  # a namespace may have any keys
             continue
-        if isinstance(kind, types.ModuleType):
+        if is_a(kind, types.ModuleType):
             if name[0] != "_":
                 modules.append((name, _in_a_table(vars(kind).get("__name__"))))
         elif name[:2] != "__" or name[-2:] != "__":
-            bindings.append((name, _in_a_table(_name_of_type(kind))))
+            bindings.append((name, _in_a_table(name_of_type(kind))))
     return (
         _table_section("Imported modules", ("Name", "Module"), modules),
         _table_section("Lexical scope", ("Name", "Type"), bindings),
     )
 
-
-_name_of_type: Callable[[type], str] = vars(type)["__name__"].__get__
-"""The name that a type has: a scope holds values of any kind, and what a metaclass says of its name may be an error."""
 
 _ENDS_A_CELL = re.compile(r"[\s|`]+")
 
