@@ -33,6 +33,7 @@ from effectful_agents.handlers.synthesis import (
 from effectful_agents.handlers.synthesis.body import SUBMISSION
 from effectful_agents.handlers.validation import PydanticSkillArgValidator, TyTypeChecker
 from effectful_agents.handlers.validation.mypy import MypyTypeChecker
+from effectful_agents.messages import ToolChoice
 from effectful_agents.operations.session import exec_code
 from effectful_agents.runtime import Interpretation, Layers, handler
 
@@ -99,7 +100,8 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # inside, each in the form in which it would be called, and so with a schema for a catalogue to show.
     if settings.defer_tools is not False:
         threshold = None if settings.defer_tools is True else settings.defer_tools
-        yield DeferredTools(threshold=threshold, always=() if settings.executor == "none" else _TOOLS_FOR_CODE)
+        kept = () if settings.executor == "none" else _TOOLS_FOR_CODE
+        yield DeferredTools(threshold=threshold, always=(*kept, *_named_tools(settings)))
     # Right outside of what collects the tools: it has some of them, or all, called by writing Python.
     if settings.calling == "auto":
         yield MixedToolCaller()
@@ -161,6 +163,12 @@ def _renderer() -> Interpretation:
     from effectful_agents.handlers.observability.rich import RichTerminalRenderer  # noqa: PLC0415 - loads rich
 
     return RichTerminalRenderer()
+
+
+def _named_tools(settings: Settings) -> tuple[str, ...]:
+    """The tool that every request has to name, which a request without it could not."""
+    name = ToolChoice.from_wire(settings.provider_config.get("tool_choice")).name
+    return () if name is None else (name,)
 
 
 # What a local model is loaded and asked with, and no request says.
