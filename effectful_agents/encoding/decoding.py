@@ -95,8 +95,12 @@ def validate_text(validate: Validate, text: str, context: Any = None, *, strict:
     try:
         try:
             value = validate(text, context=context)
-        except pydantic.ValidationError:
-            return _validate_again(validate, text, context, strict=strict)
+        except pydantic.ValidationError as error:
+            misfit = Misfit(error.errors(include_url=False, include_context=False), _data(text))
+            if not _is_about_code(misfit):
+                return _validate_again(validate, text, context, strict=strict)
+            refuse_double_keys(text)
+            raise misfit from error
     except (AgentsError, ValueError):
         raise
     except Exception as error:  # a user's default, hash or the like, of which nobody knows for which part it ran
@@ -118,6 +122,8 @@ def _validate_again(validate: Validate, text: str, context: Any, *, strict: bool
         try:
             return _reread(validate, candidate, context, strict=strict)
         except Misfit as misfit:
+            if _is_about_code(misfit):
+                raise
             if last is None or not is_no_json(misfit):
                 last = misfit
     assert last is not None
@@ -135,7 +141,8 @@ def _reread(validate: Validate, text: str, context: Any, *, strict: bool) -> Any
             misfit = Misfit(error.errors(include_url=False, include_context=False), given)
         left_out = best is not None and any(detail["type"] == "missing" for detail in misfit.details)
         best = best if left_out else misfit
-        again = None if given is None else reread(misfit.details, parsed(text), strict=strict)
+        done = given is None or _is_about_code(misfit)
+        again = None if done else reread(misfit.details, parsed(text), strict=strict)
         if again is None:
             break
         text = written(again[0])
@@ -149,6 +156,11 @@ def _data(text: str) -> Any:
         return None if from_json(text) is None else parsed(text)
     except ValueError:
         return None
+
+
+def _is_about_code(misfit: Misfit) -> bool:
+    """Whether code in it went wrong, which is not to run again: it may have done something by then."""
+    return any(detail["type"] == PROBLEM for detail in misfit.details)
 
 
 def is_no_json(misfit: Misfit) -> bool:

@@ -67,6 +67,22 @@ ADD = "def add(x: int) -> int:\n    return x + n"
 # Answers
 
 
+@pytest.mark.parametrize("packed", [str, "```json\n{}\n```".format, json.dumps], ids=["plain", "fenced", "in a text"])
+def test_code_that_fails_has_run_once(packed):
+    fails = json.dumps({"code": f"marks.append(1)\n1 / 0\n{ADD}"})
+    marks: list[int] = []
+
+    @Skill.define
+    def make(n: int) -> Callable[[int], int]:
+        """A function that adds {n}."""
+        assert marks is not None
+        raise NotHandled
+
+    with coding(says(packed(fails)), writes(ADD)):
+        assert make(3)(4) == 7
+    assert marks == [1]
+
+
 def test_the_answer_is_a_function_of_its_source():
     with coding(writes(ADD)) as model:
         add = adder(3)

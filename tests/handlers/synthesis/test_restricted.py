@@ -12,8 +12,6 @@ from effectful_agents import Agent, NotHandled, Skill, Tool
 from effectful_agents.testing import calls, says
 from tests.handlers.synthesis.coding import coding, results, runs, submits, tools
 
-pytest.importorskip("effectful_agents.handlers.execution.restricted", exc_type=ImportError)
-
 BASKET = ["apple", "pear"]
 
 
