@@ -30,7 +30,7 @@ def fmt_dict(data: Mapping[str, Any], *, max_value: int = 500) -> str:
 
 
 def fmt_list(items: Iterable[Any], *, prefix: str = "· ") -> str:
-    """Values as lines, each behind a prefix.
+    """Values as lines, each behind a prefix; those of a set in an order that is the same in every process.
 
     Args:
         items: The values.
@@ -43,7 +43,8 @@ def fmt_list(items: Iterable[Any], *, prefix: str = "· ") -> str:
     - bread
     - {"milk":2}
     """
-    return "\n".join(prefix + _text(item) for item in items)
+    lines = [prefix + _text(item) for item in items]
+    return "\n".join(sorted(lines) if isinstance(items, set | frozenset) else lines)
 
 
 def fmt_records(items: Iterable[Mapping[str, Any]], template: str) -> str:

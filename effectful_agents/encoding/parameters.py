@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import Any, Unpack
 
+import pydantic
 from pydantic_core import ErrorDetails
 
 from effectful_agents.encoding.adapters import Adapter, object_adapter
@@ -115,6 +116,8 @@ class Parameters:
         for name, one in self._signature.parameters.items():
             if name not in self.schema["properties"] or one.default is Parameter.empty:
                 continue
+            if isinstance(one.default, _SECRETS):  # its stars would be taken for a value
+                continue
             try:
                 default = encode(one.default, _annotation(one))
             except EncodingError:  # a sentinel: the parameter is optional, and that is all there is to say
@@ -165,6 +168,9 @@ class Parameters:
                 return f"they are not a JSON object; {names_of(self.schema)}"
             case _:
                 return None
+
+
+_SECRETS = (pydantic.SecretStr, pydantic.SecretBytes, pydantic.Secret)
 
 
 def _annotation(parameter: Parameter) -> Any:

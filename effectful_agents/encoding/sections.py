@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from effectful_agents.encoding.blocks import join
 from effectful_agents.messages import ContentPart
+from effectful_agents.messages.text import safe_text
 from effectful_agents.operations.prompt import PromptSection
 
 __all__ = ["render_section"]
@@ -35,7 +36,8 @@ def _render(section: PromptSection, level: int) -> list[ContentPart]:
         for block in _render(part, level + 1) if part["type"] == "prompt_section" else [part]:
             _add(blocks, block)
     if level and blocks and section["title"]:
-        heading: list[ContentPart] = [{"type": "text", "text": f"{'#' * min(level, _DEEPEST)} {section['title']}"}]
+        title = f"{'#' * min(level, _DEEPEST)} {safe_text(section['title'])}"
+        heading: list[ContentPart] = [{"type": "text", "text": title}]
         for block in blocks:
             _add(heading, block)
         return heading
@@ -46,7 +48,7 @@ def _add(blocks: list[ContentPart], block: ContentPart) -> None:
     if block["type"] != "text":
         blocks.append(block)
     elif block["text"].strip():
-        text = block["text"]
+        text = safe_text(block["text"])
         if blocks and blocks[-1]["type"] == "text":
             blocks[-1] = {"type": "text", "text": blocks[-1]["text"].rstrip("\n")}
             text = "\n\n" + text.lstrip("\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import reprlib
@@ -12,7 +13,7 @@ from typing import Any
 
 from effectful_agents.types import Tool
 
-__all__ = ["signature_text", "written_type"]
+__all__ = ["sets_in_order", "signature_text", "written_type"]
 
 # A text in quotes, which stays, or modules in front of a name.
 _QUALIFIED = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|\b(?:[A-Za-z_]\w*\.)+(?:<locals>\.)?(?=[A-Za-z_])""")
@@ -49,7 +50,43 @@ def _written(tool: Tool) -> str:
         ],
         return_annotation=_annotation(signature.return_annotation),
     )
-    return _ADDRESS.sub("0x…", str(plain))
+    return _ADDRESS.sub("0x…", sets_in_order(str(plain)))
+
+
+# A text in quotes, which stays, or what stands in braces.
+_BRACED = re.compile(
+    r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|(\{(?:[^{}'"]|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")*\})"""
+)
+
+
+def sets_in_order(text: str) -> str:
+    """What Python wrote, its sets in an order that is the same in every process.
+
+    A set may stand anywhere in it: in the annotations, in what a class writes of itself.
+
+    >>> sets_in_order("Plan(days=frozenset({3, 1, 2}), name='{b, a}')")
+    "Plan(days=frozenset({1, 2, 3}), name='{b, a}')"
+    """
+    return _BRACED.sub(lambda found: found[1] or _sorted_set(found[2]), text)
+
+
+def _sorted_set(text: str) -> str:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        parts = text[1:-1].split(", ")
+        # What is neither a set nor a dictionary is left alone.
+        return text if any(":" in _POINTED.sub("", part) for part in parts) else "{" + ", ".join(sorted(parts)) + "}"
+    if not isinstance(value, set):
+        return text
+    try:
+        parts = sorted(value)
+    except TypeError:
+        parts = sorted(value, key=lambda one: (type(one).__name__, repr(one)))
+    return "{" + ", ".join(map(repr, parts)) + "}"
+
+
+_POINTED = re.compile("<[^<>]*>")
 
 
 class _Verbatim:

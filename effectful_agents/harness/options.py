@@ -97,7 +97,11 @@ def parse_question(arguments: Sequence[str], program: str) -> Question:
     _add_options(parser)
     values = vars(parser.parse_intermixed_args(["--help" if word == "-h" else word for word in arguments]))
     script, skill = _target(values.pop("target"))
-    given, as_json = dict(values.pop("given", ())), values.pop("as_json")
+    pairs, as_json = values.pop("given", ()), values.pop("as_json")
+    given = dict(pairs)
+    twice = next((name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])), None)
+    if twice is not None:
+        parser.error(f"the argument `{twice}` is given twice")
     return Question(script, skill, given, _options(values), as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -10,9 +11,10 @@ from collections.abc import Sequence
 
 from effectful_agents.errors import ConfigurationError, MissingHandlerError
 from effectful_agents.handlers.observability.report import Report
-from effectful_agents.harness.call import ask_nobody, bind, find, without_main
+from effectful_agents.harness.call import Asked, ask_nobody, bind, find, without_main
 from effectful_agents.harness.launcher import become_main, fail, one_line, read_script, show_traceback, stack_of
-from effectful_agents.harness.options import parse_question
+from effectful_agents.harness.options import Question, parse_question
+from effectful_agents.harness.stack import Harness
 from effectful_agents.runtime import handler
 
 __all__ = ["main"]
@@ -29,24 +31,51 @@ def main(arguments: Sequence[str], *, program: str = "effectful-agents prompt") 
         The exit code: 1 where the script fails while it is loaded, 2 where something has to be written otherwise.
     """
     question = parse_question(arguments, program)
+    # What the script prints is no part of the JSON.
+    aside = contextlib.redirect_stdout(sys.stderr) if question.as_json else contextlib.nullcontext()
     try:
-        source = read_script(question.script)
-        stack = stack_of(question.options)
-        module = become_main(question.script, [])
-        try:
-            exec(without_main(source, str(module.__file__)), module.__dict__)
-        except BaseException as error:
-            return _not_loaded(error, module)
-        skill = find(module, question.skill)
-        asked = ask_nobody(stack, skill, bind(skill, question.arguments))
+        with aside:
+            stack, asked = _asked(question)
+    except _Ended as ended:
+        return ended.code
     except ConfigurationError as error:
         return fail(one_line(error), code=2)
     if question.as_json:
-        print(json.dumps(asked.request, ensure_ascii=False, indent=2))
+        _print(json.dumps(asked.request, ensure_ascii=False, indent=2), json.dumps(asked.request, indent=2))
     else:
         with handler(stack):
-            print(Report(stack.settings.model, emphasised=_bold).of_request(asked.request, asked.document))
+            _print(Report(stack.settings.model, emphasised=_bold).of_request(asked.request, asked.document))
     return 0
+
+
+class _Ended(Exception):
+    """The script failed while it was loaded, which has been told."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def _asked(question: Question) -> tuple[Harness, Asked]:
+    source = read_script(question.script)
+    stack = stack_of(question.options)
+    module = become_main(question.script, [])
+    try:
+        exec(without_main(source, str(module.__file__)), module.__dict__)
+    except BaseException as error:
+        raise _Ended(_not_loaded(error, module)) from error
+    skill = find(module, question.skill)
+    return stack, ask_nobody(stack, skill, bind(skill, question.arguments))
+
+
+def _print(text: str, plainer: str | None = None) -> None:
+    """Print a text; where the output has no form for a character of it, another text, or without the character."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.encode(encoding, "replace").decode(encoding) if plainer is None else plainer
+    print(text)
 
 
 def _not_loaded(error: BaseException, module: types.ModuleType) -> int:

@@ -11,6 +11,7 @@ from effectful_agents.messages.usage import CompletionUsage
 __all__ = [
     "AUTO",
     "FINISH_REASONS",
+    "SETTINGS_OF_ANSWERS",
     "Choice",
     "FinishReason",
     "Request",
@@ -115,6 +116,27 @@ class Request(TypedDict, total=False):
     base_url: str
     provider_options: dict[str, Any]
     """What only one provider understands."""
+
+
+SETTINGS_OF_ANSWERS = frozenset(
+    {
+        *("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"),
+        *(
+            "response_format",
+            "guided_json",
+            "guided_grammar",
+            "guided_regex",
+            "guided_choice",
+            "grammar",
+            "json_schema",
+        ),
+        *("max_tokens", "max_completion_tokens", "min_tokens", "stop", "n", "best_of"),
+        *("logprobs", "top_logprobs", "logit_bias", "prediction", "verbosity"),
+        *("modalities", "audio", "web_search_options"),
+    }
+)
+"""Settings of a request that are meant for the answer to it. A request that a handler makes for purposes of its own has
+those that it needs itself; what says how a model is reached and how it samples holds for any."""
 
 
 type FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]

@@ -9,6 +9,7 @@ from effectful_agents.errors import MissingHandlerError
 from effectful_agents.messages import Message, ToolCallID
 from effectful_agents.runtime import Operation
 from effectful_agents.types import History, Skill
+from effectful_agents.types.history import place_of_request
 
 __all__ = ["CompactionScope", "agents_called", "append_message", "compact_", "conversation", "get_history"]
 
@@ -18,8 +19,8 @@ _KEEPER = "Install `HistoryBuilder()` of `effectful_agents.handlers.durability`;
 class CompactionScope(enum.Enum):
     """How much of a conversation a compaction drops.
 
-    The system message, the request of the call that is being answered, and the turn that asked for the compaction stay
-    in any case.
+    The system message, what the user said in the call that is being answered, and the turn that asked for the
+    compaction stay in any case.
     """
 
     NONE = "none"
@@ -68,8 +69,9 @@ def conversation(skill: Skill) -> MutableSequence[Message]:
 def compact_(history: MutableSequence[Message], tool_call_id: ToolCallID, scope: CompactionScope) -> None:
     """Drop earlier messages of a history, in place, on behalf of a tool call that asked for it.
 
-    The system message, what the user said in the running call, and the turn that asked (its assistant message and all
-    results) stay. Where the history has another shape than expected, nothing is dropped.
+    The system message, what the user said in the running call (see `types.history.place_of_request`), and the turn that
+    asked (its assistant message and all results) stay. Where the history has another shape than expected, nothing is
+    dropped.
 
     Args:
         history: The history of the running call.
@@ -79,15 +81,13 @@ def compact_(history: MutableSequence[Message], tool_call_id: ToolCallID, scope:
     asking = _position_of_call(history, tool_call_id)
     if scope is CompactionScope.NONE or asking is None:
         return
-    request = _position_of_request(history, asking)
+    request = place_of_request(history, asking)
     if request is None:
         return
-    said = [message for message in history[request:asking] if message["role"] == "user"]
-    if scope is CompactionScope.TURN:
-        history[request:asking] = said
-        return
-    head = [history[0]] if history[0]["role"] == "system" else []
-    history[:asking] = [*head, *said]
+    earlier = list(history[:request])
+    if scope is CompactionScope.CONVERSATION:
+        earlier = [message for message in earlier[:1] if message["role"] == "system"]
+    history[:asking] = [*earlier, *(message for message in history[request:asking] if message["role"] == "user")]
 
 
 def _position_of_call(history: Sequence[Message], tool_call_id: ToolCallID) -> int | None:
@@ -97,10 +97,3 @@ def _position_of_call(history: Sequence[Message], tool_call_id: ToolCallID) -> i
         if any(call["id"] == tool_call_id for call in calls):
             return position
     return None
-
-
-def _position_of_request(history: Sequence[Message], asking: int) -> int | None:
-    """Where the message is that opened the running call; what the program said later, while it ran, is none."""
-    opened = history.request if isinstance(history, History) else None
-    positions = [place for place in range(asking - 1, -1, -1) if history[place]["role"] == "user"]
-    return next((place for place in positions if history[place] is opened), positions[0] if positions else None)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from effectful_agents.errors import ToolCallExecutionError
 from effectful_agents.messages import Finish, Request, Response, StreamEvent
+from effectful_agents.messages.exchange import SETTINGS_OF_ANSWERS
 from effectful_agents.messages.telling import told, unstreamed
-from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool, completion
+from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool, completion, send_request
 from effectful_agents.operations.steps import (
     DelegateStep,
     FinalStep,
@@ -19,11 +22,12 @@ from effectful_agents.operations.steps import (
     ToolStep,
     current_ids,
     emit,
+    ids_of_call,
 )
 from effectful_agents.runtime import fwd, handler, interpretation
 from effectful_agents.types import Skill
 
-__all__ = ["ToldCall", "ask", "tell_end"]
+__all__ = ["ToldCall", "ask", "ask_aside", "tell_end"]
 
 
 def ask(request: Request) -> Response:
@@ -43,6 +47,32 @@ def ask(request: Request) -> Response:
         raise
     _tell_end_of(step, response=response)
     return response
+
+
+def ask_aside(request: Request) -> Response:
+    """Ask the model on behalf of a handler, and not for the answer to the call that is running.
+
+    It is a step of a call nested in that one, so that whoever listens does not take its pieces for those of a turn. Of
+    the settings that handlers fill in, those that are meant for answers (`SETTINGS_OF_ANSWERS`) are left out again;
+    where they limit the reply by `max_completion_tokens`, so does this request.
+    """
+    ids = current_ids()
+    with contextlib.nullcontext() if ids is None else ids_of_call(ids.skill):
+        with handler({send_request: lambda **filled: fwd(**_without_settings_of_answers(filled, request))}):
+            return ask(request)
+
+
+def _without_settings_of_answers(filled: dict[str, Any], request: Request) -> dict[str, Any]:
+    def own(settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in settings.items() if name not in SETTINGS_OF_ANSWERS or name in request}
+
+    # Of those that a model has itself, null switches off what says how a reply must look.
+    kept = {"stop": None, "response_format": None, **own(filled)}
+    if "provider_options" in kept:
+        kept["provider_options"] = own(kept["provider_options"] or {})
+    if "max_completion_tokens" in filled and "max_tokens" in request:  # services that know this name refuse the other
+        kept["max_completion_tokens"] = kept.pop("max_tokens")
+    return kept
 
 
 def _streamed(request: Request, ids: StepIds) -> Response:

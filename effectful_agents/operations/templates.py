@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
-from effectful_agents.errors import UnknownPromptError
+from effectful_agents.errors import PromptError, UnknownPromptError
 from effectful_agents.runtime import Operation, interpretation
 from effectful_agents.types import PromptTemplate, PromptVersion, Skill, Tool
 from effectful_agents.types.walk import ToolSet
@@ -49,7 +49,13 @@ def prompted[**P, T](skill: Skill[P, T]) -> Skill[P, T]:
     Raises:
         PromptError: The prompt does not fit the skill, or there is none of the name that it asks for.
     """
-    return skill.prompted(skill_prompt(skill))
+    template: Any = skill_prompt(skill)
+    if not isinstance(template, PromptTemplate):
+        raise PromptError(
+            f"a handler of `skill_prompt` gave {type(template).__name__} for the skill `{skill.__name__}`; it gives a "
+            "`PromptTemplate`, or forwards."
+        )
+    return skill.prompted(template)
 
 
 def prompted_tools(tools: Set[Tool]) -> Set[Tool]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Any, override
 
 from effectful_agents.messages import Message, ToolCallID
 
-__all__ = ["History"]
+__all__ = ["History", "place_of_request"]
 
 
 class History(list[Message]):
@@ -18,14 +18,14 @@ class History(list[Message]):
     Attributes:
         owner: Identity of the agent whose history this is, or None. A shallow copy of an agent shares the attribute
             with the original; by this number the copy notices, and goes on with a list of its own.
-        request: The message that opened the running call, in the buffer that collects the messages of one; else None.
         reserved: Identifiers that count as taken though no call in the list has them: those of calls that will join it.
+        request: The message that opened the call which is running, where one is.
         memo: Where handlers keep what they decided for this conversation, by keys of their own; a copy starts anew.
     """
 
     owner: int | None
-    request: Message | None
     reserved: set[ToolCallID]
+    request: Message | None
     memo: dict[Any, Any]
     _ids: set[ToolCallID]
     _seen: int
@@ -33,8 +33,8 @@ class History(list[Message]):
     def __init__(self, messages: Iterable[Message] = (), *, owner: int | None = None) -> None:
         super().__init__(messages)
         self.owner = owner
-        self.request = None
         self.reserved = set()
+        self.request = None
         self.memo = {}
         self._ids = set()
         self._seen = 0
@@ -102,3 +102,32 @@ class History(list[Message]):
     def clear(self) -> None:
         super().clear()
         self._forget()
+
+
+def place_of_request(messages: Sequence[Message], before: int | None = None) -> int | None:
+    """Where the request of the running call stands, or None where the user has said nothing.
+
+    What the user says later in the same call (the program steers it, an answer was refused) stands behind it. A history
+    of a running call knows it. Of other messages it is the first of the user's behind the last answer; where an earlier
+    call ended in a tool call, it may be that one's, which is one too many and never one too few.
+
+    Args:
+        messages: The conversation.
+        before: Where in it to stop looking; None for the end.
+
+    >>> place_of_request([{"role": "user", "content": "Go on!"}, {"role": "user", "content": "Faster!"}])
+    0
+    """
+    end = len(messages) if before is None else before
+    if isinstance(messages, History) and messages.request is not None:
+        for place in range(end - 1, -1, -1):
+            if messages[place] is messages.request:
+                return place
+    found = None
+    for place in range(end - 1, -1, -1):
+        message = messages[place]
+        if message["role"] == "user":
+            found = place
+        elif found is not None and message["role"] == "assistant" and not message.get("tool_calls"):
+            break
+    return found

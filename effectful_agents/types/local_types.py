@@ -12,6 +12,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from effectful_agents.types.kinds import is_a, names_in, qualified_name
+
 __all__ = ["keep_names", "leave_names", "names_beside"]
 
 _NAMES = "__names_beside__"
@@ -26,13 +28,9 @@ def keep_names(names: Mapping[str, Any], module: Mapping[str, Any]) -> None:
         module: The names of its module, which are found without.
     """
     # By `type`: a lazy object in the scope would be made by a question for its class.
-    beside = {
-        name: value
-        for name, value in names.items()
-        if issubclass(type(value), _TYPES) and module.get(name) is not value
-    }
+    beside = {name: value for name, value in names.items() if is_a(value, *_TYPES) and module.get(name) is not value}
     for value in beside.values():
-        if issubclass(type(value), type) and "<locals>" in value.__qualname__ and "__annotations__" in vars(value):
+        if is_a(value, type) and "__annotations__" in names_in(value) and "<locals>" in qualified_name(value):
             leave_names(value, beside)
 
 

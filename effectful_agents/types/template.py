@@ -26,6 +26,12 @@ class PromptVersion:
     digest: str
 
 
+class _OfText(str):
+    """A version that nobody gave: the digest of a text. `dataclasses.replace` with another text makes another."""
+
+    __slots__ = ()
+
+
 @dataclasses.dataclass(frozen=True)
 class PromptTemplate:
     """A prompt with its version; its text may take the place of a skill's docstring.
@@ -57,8 +63,8 @@ class PromptTemplate:
             raise PromptError(f"{self._mention()} has no name.")
         if not self.text.strip():
             raise PromptError(f"{self._mention()} has no text.")
-        if not self.version:
-            object.__setattr__(self, "version", self.digest)
+        if not self.version or isinstance(self.version, _OfText):
+            object.__setattr__(self, "version", _OfText(self.digest))
 
     @functools.cached_property
     def digest(self) -> str:
@@ -68,7 +74,7 @@ class PromptTemplate:
     @functools.cached_property
     def stamp(self) -> PromptVersion:
         """What a record says of it."""
-        return PromptVersion(self.name, self.version, self.digest)
+        return PromptVersion(self.name, str(self.version), self.digest)
 
     def _mention(self) -> str:
         return f"the prompt `{self.name}`{f' of {self.source}' if self.source else ''}"

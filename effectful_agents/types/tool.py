@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, Self, overload
 
 from effectful_agents.errors import DefinitionError
 from effectful_agents.runtime import Operation
+from effectful_agents.types.kinds import bases_of, is_a, names_in
 from effectful_agents.types.local_types import keep_names
 from effectful_agents.types.risk import Risk
 from effectful_agents.types.scope import LexicalContext
@@ -200,7 +201,7 @@ class Tool[**P, T](Operation[P, T]):
     else:
 
         def __call__(self, /, *args, **kwargs):
-            if args and isinstance(args[0], type) and _is_class_method(self, args[0]):
+            if args and is_a(args[0], type) and _is_class_method(self, args[0]):
                 return self._bind(args[0])(*args[1:], **kwargs)
             return super().__call__(*args, **kwargs)
 
@@ -265,9 +266,9 @@ def _risk(value: Any, tool: str) -> Risk:
 def _is_class_method(tool: Tool, cls: type) -> bool:
     """Whether the tool is a method of the class with `@classmethod` outside, so that Python calls it with the class."""
     return any(
-        isinstance(attribute, classmethod) and attribute.__func__ is tool
-        for base in cls.__mro__
-        for attribute in vars(base).values()
+        is_a(attribute, classmethod) and attribute.__func__ is tool
+        for base in bases_of(cls)
+        for attribute in names_in(base).values()
     )
 
 
@@ -281,12 +282,17 @@ def is_method(function: Callable[..., Any]) -> bool:
 
 
 def _resolve(function: Tool) -> inspect.Signature:
-    inner: Any = inspect.unwrap(function.__wrapped__)  # ty: ignore[missing-attribute]
-    signature = inspect.signature(inner)
+    try:
+        inner: Any = inspect.unwrap(function.__wrapped__)  # ty: ignore[missing-attribute]
+        signature = inspect.signature(inner)
+    except DefinitionError:
+        raise
+    except Exception as error:  # what was set on the function as `__wrapped__`, say
+        raise DefinitionError(f"`{function.__qualname__}` has no signature: {_told(error)}") from error
     names: dict[str, Any] = dict(function.__context__.items())
     if function.owner is not None:
         # The types in the class, not its methods: one that is called `list` is not what `list[int]` means.
-        inside = {name: value for name, value in vars(function.owner).items() if isinstance(value, _TYPES)}
+        inside = {name: value for name, value in vars(function.owner).items() if is_a(value, *_TYPES)}
         names = {**names, **inside, function.owner.__name__: function.owner}
     names.update({parameter.__name__: parameter for parameter in getattr(inner, "__type_params__", ())})
     try:
@@ -297,6 +303,10 @@ def _resolve(function: Tool) -> inspect.Signature:
         ) from error
     except (TypeError, AttributeError, SyntaxError) as error:
         raise DefinitionError(f"an annotation of `{function.__qualname__}` is no type: {error}") from error
+    except RecursionError:
+        raise
+    except Exception as error:  # it is code, and may raise anything
+        raise DefinitionError(f"an annotation of `{function.__qualname__}` raises {_told(error)}") from error
     keep_names(names, inner.__globals__)
     return signature.replace(
         parameters=[
@@ -305,3 +315,7 @@ def _resolve(function: Tool) -> inspect.Signature:
         ],
         return_annotation=hints.get("return", signature.return_annotation),
     )
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -9,6 +9,7 @@ from typing import Any, override
 
 from effectful_agents.errors import DefinitionError
 from effectful_agents.generated import is_generated
+from effectful_agents.types.kinds import attributes_of, bases_of, is_a, names_in
 from effectful_agents.types.tool import Tool
 
 __all__ = [
@@ -91,7 +92,7 @@ def in_order(tools: Iterable[Tool]) -> list[Tool]:
 
 
 def _order(tool: Tool) -> tuple[str, str, str, str, int]:
-    return tool.__name__, tool.__module__ or "", tool.__qualname__, tool.description, tool.function.serial
+    return tool.__name__, str(tool.__module__ or ""), tool.__qualname__, tool.description, tool.function.serial
 
 
 def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None, wrap: Wrap | None = None) -> list[Tool]:
@@ -109,7 +110,7 @@ def tools_in_scope(scope: Mapping[str, Any], receiver: Any = None, wrap: Wrap | 
     if receiver is not None:
         found.update(dict.fromkeys(tools_of(receiver, wrap)))
     for name, value in scope.items():
-        if not isinstance(name, str) or name.startswith("_") or value is receiver:
+        if type(name) is not str or name.startswith("_") or value is receiver:
             continue
         if is_agent(value):
             for tool in tools_of(value, wrap):
@@ -126,10 +127,10 @@ def tools_of(holder: Any, wrap: Wrap | None = None) -> Iterator[Tool]:
 
     Only what is a tool, or a function for `wrap`, is looked at: no property of the object is run.
     """
-    on_class = isinstance(holder, type)
+    on_class = is_a(holder, type)
     seen: set[str] = set()
     if not on_class:
-        for name, attribute in getattr(holder, "__dict__", {}).items():
+        for name, attribute in list(attributes_of(holder).items()):
             seen.add(name)
             if name.startswith("_"):
                 continue
@@ -138,8 +139,8 @@ def tools_of(holder: Any, wrap: Wrap | None = None) -> Iterator[Tool]:
                 tool = _left_behind(attribute, name)
             if tool is not None:
                 yield tool
-    for cls in holder.__mro__ if on_class else type(holder).__mro__:
-        for name, attribute in vars(cls).items():
+    for cls in bases_of(holder if on_class else type(holder)):
+        for name, attribute in names_in(cls).items():
             if name in seen:
                 continue
             seen.add(name)
@@ -149,17 +150,17 @@ def tools_of(holder: Any, wrap: Wrap | None = None) -> Iterator[Tool]:
 
 def _of_class(attribute: Any, name: str, holder: Any, wrap: Wrap | None, *, on_class: bool) -> Iterator[Tool]:
     """What an attribute of a class offers to the class, or to an instance."""
-    bare = attribute.__func__ if isinstance(attribute, classmethod | staticmethod) else attribute
+    bare = attribute.__func__ if is_a(attribute, classmethod, staticmethod) else attribute
     if on_class and bare is attribute:
         return  # a method needs an instance
     owner = holder if on_class else type(holder)
-    if isinstance(bare, Tool):
+    if is_tool(bare):
         yield _bound(attribute, getattr(holder, name), owner)
     elif (tool := _as_tool(bare, wrap)) is not None:
-        if isinstance(attribute, classmethod):
+        if is_a(attribute, classmethod):
             yield tool.__get__(owner, type(owner))
         else:
-            yield tool if isinstance(attribute, staticmethod) else tool.__get__(holder, owner)
+            yield tool if is_a(attribute, staticmethod) else tool.__get__(holder, owner)
 
 
 def _as_tool(value: Any, wrap: Wrap | None) -> Tool | None:
@@ -167,9 +168,9 @@ def _as_tool(value: Any, wrap: Wrap | None) -> Tool | None:
         return value
     if wrap is None:
         return None
-    if isinstance(value, types.FunctionType):
+    if is_a(value, types.FunctionType):
         return wrap(value)
-    if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
+    if is_a(value, types.MethodType) and is_a(value.__func__, types.FunctionType):
         tool = wrap(value.__func__)
         return None if tool is None else tool.__get__(value.__self__, type(value.__self__))
     return None
@@ -214,12 +215,12 @@ def _left_behind(function: Any, name: str) -> Tool | None:
 
 def _bound(attribute: Any, value: Any, owner: type) -> Tool:
     # `@classmethod` outside `@Tool.define`: Python hands out a plain method, and the operation is inside.
-    return value if isinstance(value, Tool) else attribute.__func__.__get__(owner, type(owner))
+    return value if is_tool(value) else attribute.__func__.__get__(owner, type(owner))
 
 
 def is_tool(value: Any) -> bool:
     """Whether a value is a tool or a skill; a proxy of one, whose `__class__` may run code, is not."""
-    return issubclass(type(value), Tool)
+    return is_a(value, Tool)
 
 
 def is_agent(value: Any) -> bool:
@@ -229,6 +230,8 @@ def is_agent(value: Any) -> bool:
     try:
         if issubclass(kind, type) or getattr(kind, "__agent_id__", _MISSING) is _MISSING:
             return False
+    except RecursionError:
+        raise
     except Exception:  # a metaclass may answer in any way, or not at all
         return False
-    return any("__agent_id__" in vars(cls) for cls in kind.__mro__)
+    return any("__agent_id__" in names_in(cls) for cls in bases_of(kind))

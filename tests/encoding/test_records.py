@@ -72,6 +72,7 @@ def test_a_dictionary_is_lines_of_keys_and_values():
 def test_a_list_is_lines_behind_a_prefix():
     assert fmt_list(["a", 1, Colour.RED]) == "· a\n· 1\n· red"
     assert fmt_list([1], prefix="") == "1"
+    assert fmt_list({"c", "a", "b"}) == "· a\n· b\n· c"
 
 
 def test_records_fill_a_template_each():

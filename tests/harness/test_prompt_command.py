@@ -140,6 +140,32 @@ def test_the_json_is_the_request_of_a_run_to_the_letter(how, script, launch):
     assert json.loads(shown.stdout) == json.loads(ran.stdout)
 
 
+def test_what_a_script_prints_is_no_part_of_the_json(script, launch):
+    name = script('print("loading")\n' + SCRIPT, model=True)
+    shown = launch("prompt", f"{name}:ask", "--json", *MODEL, program=[str(CONSOLE)])
+    assert json.loads(shown.stdout)["messages"]
+    assert shown.stderr == "loading\n"
+
+
+@pytest.mark.parametrize("words", [("--json",), ()])
+def test_an_output_without_a_form_for_a_character_gets_another(words, script, launch, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    name = script(SCRIPT, model=True)
+    shown = launch("prompt", f"{name}:ask", 'city="Tromsø"', *words, *MODEL, program=[str(CONSOLE)])
+    assert (shown.returncode, shown.stderr) == (0, "")
+    if words:
+        assert "Tromsø" in json.loads(shown.stdout)["messages"][-1]["content"]
+    else:
+        assert "Troms?" in shown.stdout
+
+
+def test_an_argument_that_is_given_twice_is_refused(script, launch):
+    name = script(SCRIPT, model=True)
+    shown = launch("prompt", f"{name}:ask", "city=Oslo", "city=Rome", *MODEL, program=[str(CONSOLE)])
+    assert shown.returncode == 2
+    assert "`city` is given twice" in shown.stderr
+
+
 def test_the_report_has_every_part_with_its_tokens(prompt):
     text = prompt("ask", "city=Oslo", "--system-prompt", "full")
     titles = re.findall(r"^--- (.*): ([\d,]+) tokens, estimated$", text, flags=re.MULTILINE)

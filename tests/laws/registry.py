@@ -176,7 +176,7 @@ def _measuring_by_expression(_: Surroundings) -> MixedToolCaller:
 
 _SHORT: Mapping[type, Make] = {
     ToolOutputCap: lambda around: _NotedCap(150),
-    HistoryCompactor: lambda around: HistoryCompactor(limit=50),
+    HistoryCompactor: lambda around: HistoryCompactor(limit=30),
 }
 """Limits that the programs reach."""
 

@@ -13,6 +13,7 @@ from effectful_agents.messages.mending import with_free_ids
 from effectful_agents.operations.history import append_message, get_history
 from effectful_agents.runtime import handler
 from effectful_agents.types import History
+from effectful_agents.types.history import place_of_request
 
 __all__ = ["transaction"]
 
@@ -28,8 +29,11 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
     Yields:
         The buffer. `get_history` gives it, `append_message` adds to it.
 
+    The first message of the user's that is added is the request of the call.
+
     A `prefix` that somebody else added to meanwhile keeps those messages. A buffer whose beginning was rewritten (a
-    compaction) takes the place of what it started from.
+    compaction) takes the place of what it started from; what another one has put in the place of the same messages
+    meanwhile is left out.
 
     >>> kept = [{"role": "user", "content": "Hi"}]
     >>> with transaction(kept):
@@ -38,26 +42,27 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
     ['user', 'assistant']
     """
     buffer = History(prefix or ())
-    seed = list(buffer)
+    seed, added = list(buffer), list[Message]()
 
     def append(message: Message) -> None:
         _check_place(buffer, message)
         buffer.append(message)
-        if buffer.request is None and message["role"] == "user":
+        added.append(message)
+        if message["role"] == "user" and buffer.request is None:
             buffer.request = message
 
     with handler({get_history: lambda: buffer, append_message: append}):
         yield buffer
     if prefix is not None and write_back:
         with _writing:
-            _write_back(prefix, seed, buffer)
+            _write_back(prefix, seed, buffer, added)
 
 
 # Calls of one agent in several threads may end at the same moment. No operation is performed while it is held.
 _writing = threading.Lock()
 
 
-def _write_back(prefix: MutableSequence[Message], seed: list[Message], buffer: History) -> None:
+def _write_back(prefix: MutableSequence[Message], seed: list[Message], buffer: History, added: list[Message]) -> None:
     head = buffer[:1] if _begins_with_system(buffer) and not (seed and buffer[0] is seed[0]) else []
     body = buffer[len(head) :]
     known = set(map(id, seed))
@@ -66,11 +71,46 @@ def _write_back(prefix: MutableSequence[Message], seed: list[Message], buffer: H
     if len(body) >= len(seed) and all(map(operator.is_, seed, body)):
         if head and not _begins_with_system(prefix):
             prefix.insert(0, head[0])
-        added = body[len(seed) :]
-        prefix.extend(with_free_ids(added, History(prefix).call_ids()) if others else added)
+        new = body[len(seed) :]
+        prefix.extend(with_free_ids(new, History(prefix).call_ids()) if others else new)
     else:
-        theirs = [message for message in others if message["role"] != "system"]
+        instead = _instead(prefix)
+        theirs = [
+            message
+            for message in others
+            if message["role"] != "system" and not instead.get(id(message), _NOTHING) <= known
+        ]
+        _note_what_stands_for_others(instead, seed, buffer, added)
         prefix[:] = [*buffer, *with_free_ids(theirs, buffer.call_ids())]
+
+
+_NOTHING = frozenset({0})  # no message has this identity
+
+
+def _instead(prefix: MutableSequence[Message]) -> dict[int, frozenset[int]]:
+    """The messages that stand in the place of others, and of which, by their identities.
+
+    Two compactions of the same messages are both right, and one is enough. (A number may be used again for another
+    message, but never for one that a running transaction still knows.)
+    """
+    memo = prefix.memo if isinstance(prefix, History) else {}
+    found: dict[int, frozenset[int]] = memo.setdefault(transaction, {})
+    here = set(map(id, prefix))
+    for gone in found.keys() - here:
+        del found[gone]
+    return found
+
+
+def _note_what_stands_for_others(
+    instead: dict[int, frozenset[int]], seed: list[Message], buffer: History, added: list[Message]
+) -> None:
+    known, left = set(map(id, seed)), set(map(id, buffer))
+    if not left.issuperset(map(id, added)):
+        return  # it tells of the work of its own call, too
+    gone = frozenset(known - left)
+    for message in buffer[: place_of_request(buffer)]:
+        if id(message) not in known and message["role"] != "system":
+            instead[id(message)] = gone
 
 
 def _begins_with_system(messages: Sequence[Message]) -> bool:

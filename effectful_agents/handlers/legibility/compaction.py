@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextvars
+import logging
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from effectful_agents.errors import ContextLengthError, OptionError
-from effectful_agents.handlers.legibility.summary import is_summary, summary_message
+from effectful_agents.handlers.legibility.summary import NoSummary, is_summary, summary_message
 from effectful_agents.messages import Message, Response, Usage
 from effectful_agents.messages.mending import RUNNING
 from effectful_agents.operations.counting import count_tokens, estimate_tokens
@@ -15,8 +16,11 @@ from effectful_agents.operations.history import get_history
 from effectful_agents.operations.loop import AssistantResult, call_assistant, completion
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import History, Scope, Tool
+from effectful_agents.types.history import place_of_request
 
 __all__ = ["HistoryCompactor"]
+
+_log = logging.getLogger(__name__)
 
 _GOAL = 0.5
 """What a compaction aims at, as a share of what sets it off: it is rare, and the prompt's prefix holds meanwhile."""
@@ -41,8 +45,11 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
 
     The summary is asked for with a request of its own through `completion`, without tools and with at most an eighth
     of the tokens that set it off; what is too long for one request is summarised in several. Each of them is a
-    `ModelStep`, like any other request. If one fails, or gives no text, the error ends the call and the history stays:
-    nothing is dropped without a summary.
+    `ModelStep`, like any other request, and has none of the stack's settings that are meant for answers (`stop`,
+    `tool_choice`, …). A model that thinks until these tokens are used up is asked again with four times as many. If a
+    request fails, the error ends the call and the history stays: nothing is dropped without a summary. If the model
+    declines, or writes nothing, the call goes on with the whole conversation, and a warning in the log, as long as the
+    model can still read it.
 
     It acts as well when the provider refuses a request as too long, whatever it took the limit to be: the conversation
     is compacted to the limit that the error names, or else to one below what was refused, and the turn is asked for
@@ -62,9 +69,9 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
 
     Raises:
         OptionError: An option has a value that it cannot have.
-        ResultDecodingError: From a call: the summary was empty.
         ProviderError: From a call: the request for the summary failed.
-        ContextLengthError: From a call: a request is too long, and nothing in it can give way, or it still is.
+        ContextLengthError: From a call: a request is too long, and nothing in it can give way, or it still is, or the
+            model wrote no summary.
 
     >>> from effectful_agents import Agent, NotHandled, Skill, handler, harness
     >>> from effectful_agents.testing import ScriptedModel
@@ -110,8 +117,15 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
         sent = call.shown(messages)
         tokens, known = call.measure(sent)
         limit = known if self.limit is None else self.limit
-        if limit is not None and tokens > self.share * limit:
-            shorter = _compacted(sent, call.question, tokens, limit, self.share)
+        if limit is not None and tokens > self.share * limit and not (call.unsummarised and tokens <= limit):
+            try:
+                shorter = _compacted(sent, call.question, tokens, limit, self.share)
+            except NoSummary as error:
+                if tokens > limit:
+                    raise _too_long(error, tokens, limit) from error
+                # Once in a call: what could not be done now can be no better a turn later.
+                call.unsummarised, shorter = True, None
+                _log.warning("a conversation of %d tokens was not compacted: %s", tokens, error)
             if shorter is not None:
                 sent = call.take(messages, shorter)
 
@@ -129,7 +143,10 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
             tokens = error.prompt_tokens or call.measure(sent)[0]
             # Less than what was refused, where nobody says how much less.
             limit = error.limit or max(int(self.share * tokens), 1)
-            shorter = _compacted(sent, call.question, tokens, limit, self.share)
+            try:
+                shorter = _compacted(sent, call.question, tokens, limit, self.share)
+            except NoSummary as failed:
+                raise _too_long(failed, tokens, error.limit) from failed
             if shorter is None:
                 raise
             sent = call.take(messages, shorter)
@@ -147,10 +164,20 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
         key = (HistoryCompactor, id(self))
         call = env.memo.get(key) if isinstance(env, Scope) else None
         if call is None:
-            call = _Call(messages[_last_question(messages)])
+            call = _Call(messages[_last_request(messages)])
             if isinstance(env, Scope):
                 env.memo[key] = call
         return call
+
+
+def _too_long(reason: NoSummary, tokens: int, limit: int | None) -> ContextLengthError:
+    return ContextLengthError(
+        f"the conversation has about {tokens:,} tokens, more than the model can read, and was not compacted: {reason}. "
+        "Give a model that thinks before it writes less to think (`reasoning_effort`), or drop messages yourself: "
+        "`agent.__history__ = agent.__history__[-10:]`.",
+        prompt_tokens=tokens,
+        limit=limit,
+    )
 
 
 # The turns under way for which somebody wants to know what the model reports: of several compactors in a stack each.
@@ -176,10 +203,12 @@ class _Call:
 
     Attributes:
         question: The message that opened it.
+        unsummarised: Whether the model was asked for a summary, and wrote none.
     """
 
     def __init__(self, question: Message) -> None:
         self.question = question
+        self.unsummarised = False
         self._measured: tuple[_Place, int] | None = None  # the tokens up to a place
         self._asked: _Place | None = None  # the end of what this turn sends
         # Where the history has to stay: what is sent in its place, and how much of the history that stands for.
@@ -239,17 +268,17 @@ class _Call:
             self._measured = self._asked, tokens
 
 
-def _last_question(messages: Sequence[Message]) -> int:
-    """Where the last of what the user said begins; at the first message if there is nothing of the kind."""
-    place = next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "user"), 0)
-    while place and messages[place - 1]["role"] == "user" and not is_summary(messages[place - 1]):
-        place -= 1
+def _last_request(messages: Sequence[Message]) -> int:
+    """Where the request of the running call stands; the first message where nobody has said anything."""
+    place = place_of_request(messages) or 0
+    while is_summary(messages[place]) and messages[place + 1 : place + 2] and messages[place + 1]["role"] == "user":
+        place += 1
     return place
 
 
 def _place_of(question: Message, messages: Sequence[Message]) -> int:
     found = next((i for i in range(len(messages) - 1, -1, -1) if messages[i] is question), None)
-    return _last_question(messages) if found is None else found
+    return _last_request(messages) if found is None else found
 
 
 def _is_nested(messages: Sequence[Message], question: Message) -> bool:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import functools
-import inspect
 import json
-import re
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
-from typing import Annotated, Any, NamedTuple, cast
-
-import pydantic
-from pydantic_core import PydanticCustomError
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence, Set
+from typing import Any, NamedTuple
 
 from effectful_agents.encoding import tool_codec
-from effectful_agents.encoding.functions import PROBLEM
-from effectful_agents.errors import OptionError, ToolCallDecodingError
-from effectful_agents.messages import Message
-from effectful_agents.messages.text import safe_text
+from effectful_agents.errors import ConfigurationError, OptionError
+from effectful_agents.handlers.legibility.catalogue import Catalogue, Names, meant
+from effectful_agents.handlers.legibility.catalogue import use_tool as _use_tool  # a tool in the scope of this module
+from effectful_agents.messages import Message, Response, ToolChoice
 from effectful_agents.operations.counting import estimate_tokens
 from effectful_agents.operations.history import conversation
-from effectful_agents.operations.loop import AssistantResult, DecodedToolCall, call_assistant
+from effectful_agents.operations.loop import AssistantResult, call_assistant, completion
 from effectful_agents.operations.templates import prompted_tools
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import History, Scope, Tool
-from effectful_agents.types.walk import ToolSet, in_order
+from effectful_agents.types.walk import ToolSet
 
 __all__ = ["DeferredTools", "worth_deferring"]
 
@@ -51,10 +44,11 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
         threshold: Tokens that the definitions of the tools have to exceed for them to be deferred, 0 for always; None
             leaves it to `worth_deferring`.
         always: Names of tools that are offered as they are. Those of other handlers that end a call or are needed in
-            every one belong here.
+            every one belong here, and one that a `tool_choice` names: `harness` adds it.
 
     Raises:
         OptionError: An option has a value that it cannot have.
+        ConfigurationError: From a call: `tool_choice` names a tool that is not offered beside the two.
 
     >>> from effectful_agents import NotHandled, Skill, handler, harness
     >>> from effectful_agents.testing import ScriptedModel, calls
@@ -97,11 +91,24 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
         catalogue = self._catalogue(tools, env)
         if catalogue is None:
             return fwd()
-        env.memo[_Catalogue] = catalogue  # for the decoding of `use_tool`
+        env.memo[Catalogue] = catalogue  # for the decoding of `use_tool`
         message, tool_calls, answer = fwd(messages, response_type, env, catalogue.offered)
-        return message, [_meant(call) for call in tool_calls], answer
+        return message, [meant(call) for call in tool_calls], answer
 
-    def _catalogue(self, tools: Set[Tool], env: Scope) -> _Catalogue | None:
+    @implements(completion)
+    def completion(self, **request: Any) -> Response:
+        choice = ToolChoice.from_wire(request.get("tool_choice"))
+        if choice.mode == "named":
+            offered = [tool["function"]["name"] for tool in request.get("tools", ())]
+            if _use_tool.__name__ in offered and choice.name not in offered:
+                raise ConfigurationError(
+                    f"`tool_choice` names `{choice.name}`, and the request offers {', '.join(map(repr, offered))}. A "
+                    f"tool that is named has to stay in view: `DeferredTools(always=[{choice.name!r}])`, outside of "
+                    "the handler that sets `tool_choice`, or `harness(defer_tools=False)`."
+                )
+        return fwd()
+
+    def _catalogue(self, tools: Set[Tool], env: Scope) -> Catalogue | None:
         """The catalogue of a turn, or None where nothing is deferred; the same for the same set of tools."""
         # By values and not by this handler, which the set, that of a module above all, may long outlive.
         key = DeferredTools, self.max_results, self.threshold, self.always
@@ -115,7 +122,10 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
             made = kept[key, env.skill] = self._choice(tools, env.skill)
         if made.catalogue is None:
             return None
-        return made.catalogue if decided.setdefault(key, made.pays) else None
+        if not decided.setdefault(key, made.pays):
+            return None
+        names: Names = decided.setdefault(Names, Names())
+        return names.of(made.catalogue)
 
     def _choice(self, tools: Set[Tool], anchor: Tool) -> _Choice:
         # A skill is not offered to itself, unless it is recursive. The loop sees to that, but not to what is in here.
@@ -124,7 +134,7 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
         if not deferred:
             return _Choice(None, pays=False)
         others = [tool for tool in usable if tool.__name__ in self.always]
-        return _Choice(_Catalogue(deferred, others, self.max_results), self._pays(deferred))
+        return _Choice(Catalogue(deferred, others, self.max_results), self._pays(deferred))
 
     def _pays(self, deferred: Sequence[Tool]) -> bool:
         if self.threshold is None:
@@ -135,7 +145,7 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
 class _Choice(NamedTuple):
     """What could be done with a set of tools: its catalogue, if there is anything in it, and whether that pays."""
 
-    catalogue: _Catalogue | None
+    catalogue: Catalogue | None
     pays: bool
 
 
@@ -198,171 +208,4 @@ _sizes: MutableMapping[Tool, dict[tuple[str, str], int]] = weakref.WeakKeyDictio
 
 @functools.cache
 def _tokens_of_the_two() -> int:
-    return sum(map(_tokens_of, _Catalogue([], [], 1).offered))
-
-
-class _Catalogue:
-    """Tools that are found by searching, and the two that the model is offered in their place.
-
-    Args:
-        deferred: The tools that are searched.
-        others: Those that are offered as they are.
-        max_results: Tools that a search finds.
-
-    Attributes:
-        offered: What a request offers.
-    """
-
-    def __init__(self, deferred: Iterable[Tool], others: Sequence[Tool], max_results: int) -> None:
-        self._deferred = _named(deferred)
-        self._callable = {**{tool.__name__: tool for tool in others}, **self._deferred}
-        self._max_results = max_results
-        self.offered = ToolSet((self.search_tools, _use_tool, *others))
-
-    @Tool.define(idempotent=True, concurrent=True)
-    def search_tools(self, query: str) -> str:
-        """Find tools: most are in a catalogue, too many to show, and count as offered to you.
-
-        Gives those that fit best, each with name, description and the schema of its parameters. Search before you
-        conclude that there is no tool for something, and with other words if nothing fits; what you have found stays.
-
-        Args:
-            query: What has to be done, in a few words.
-        """
-        found = self._search(query)
-        if not found:
-            return f"Nothing fits these words. The tools are: {_listed(self._deferred)}."
-        definitions = [tool_codec(self._deferred[name]).definition(name)["function"] for name in found]
-        return json.dumps(definitions, ensure_ascii=False, separators=(",", ":"))
-
-    def decode(self, name: str, arguments: Any, env: Scope) -> _Meant:
-        """The call of a tool by its name.
-
-        Raises:
-            LookupError: There is no such tool.
-            PydanticCustomError: The arguments do not fit. It is told in full, as a diagnosis of code in them has to be.
-        """
-        tool = self._callable.get(name)
-        if tool is None:
-            alike = _listed(self._search(name))
-            raise LookupError(
-                f"there is no tool {name!r}. {f'Alike are: {alike}.' if alike else 'Find one with `search_tools`.'}"
-            )
-        try:
-            return _Meant(tool, tool_codec(tool).decode(arguments, context=env))
-        except ValueError as error:
-            raise PydanticCustomError(PROBLEM, "{problem}", {"problem": str(error)}) from error
-
-    def _search(self, query: str) -> list[str]:
-        return _best(query, {name: self._document(name) for name in self._deferred}, self._max_results)
-
-    def _document(self, name: str) -> tuple[str, str, str]:
-        function = tool_codec(self._deferred[name]).definition(name)["function"]
-        return name, function["description"], " ".join(_said(function["parameters"]))
-
-
-class _Meant(NamedTuple):
-    """What a call of `use_tool` calls."""
-
-    tool: Tool
-    bound_args: inspect.BoundArguments
-
-
-def _decoded(arguments: Any, info: pydantic.ValidationInfo) -> Any:
-    # The loop decodes the real call, as part of decoding that of `use_tool`: so what is wrong with it takes the same
-    # way back to the model as what is wrong with any other, wherever the handlers stand that see to that.
-    if "name" not in info.data:  # it is refused itself
-        return arguments
-    catalogue: _Catalogue = cast(Scope, info.context).memo[_Catalogue]
-    return catalogue.decode(info.data["name"], arguments, cast(Scope, info.context))
-
-
-@Tool.define(name="use_tool")
-def _use_tool(name: str, arguments: Annotated[dict[str, Any], pydantic.AfterValidator(_decoded)]) -> None:
-    # Never carried out: see `_meant`.
-    """Call a tool that `search_tools` found.
-
-    Args:
-        name: Name of the tool.
-        arguments: Its arguments, by the schema of its parameters.
-    """
-
-
-def _meant(call: DecodedToolCall[Any] | ToolCallDecodingError) -> DecodedToolCall[Any] | ToolCallDecodingError:
-    """The call that was meant, where one goes through `use_tool`."""
-    if isinstance(call, ToolCallDecodingError) or call.tool != _use_tool:
-        return call
-    name, meant = call.bound_args.arguments["name"], call.bound_args.arguments["arguments"]
-    return dataclasses.replace(call, tool=meant.tool, bound_args=meant.bound_args, name=name)
-
-
-def _named(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """The tools by name, in an order that does not depend on theirs; of those with the same name all but one number."""
-    named: dict[str, Tool] = {}
-    for tool in in_order(tools):
-        name, number = tool.__name__, 2
-        while name in named:
-            name, number = f"{tool.__name__}_{number}", number + 1
-        named[name] = tool
-    return named
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _said(schema: Any) -> Iterator[str]:
-    """What a JSON schema says in words: the names of properties, and descriptions."""
-    if isinstance(schema, list):
-        for one in schema:
-            yield from _said(one)
-    elif isinstance(schema, dict):
-        for key, value in schema.items():
-            if key == "properties" and isinstance(value, dict):
-                yield from value
-            if key == "description" and isinstance(value, str):
-                yield value
-            else:
-                yield from _said(value)
-
-
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_WORD = re.compile(r"[^\W_]+")
-_WORDS_OF_A_QUERY = 50
-
-
-def _words(text: str) -> Iterator[str]:
-    """The words of a text, split at `_` and in camelCase; what is written in camelCase as one word, too."""
-    for word in _WORD.findall(safe_text(text)):
-        yield word
-        parts = _HUMP.split(word)
-        if len(parts) > 1:
-            yield from parts
-
-
-def _best(query: str, documents: Mapping[str, tuple[str, str, str]], count: int) -> list[str]:
-    """The documents with words of a query in them, ranked by BM25; of equal ones the first by name comes first.
-
-    Args:
-        query: Words.
-        documents: By name, texts of which the first says most and the last least.
-        count: How many.
-    """
-    # SQLite's full-text index: it comes with Python, and has Porter's stemmer, so that `hotels` finds `hotel`. Each
-    # search makes it anew, in 3 ms for a hundred tools: one that is kept is bound to a thread, and has to be closed.
-    import sqlite3  # noqa: PLC0415 - few programs search
-
-    words = list(dict.fromkeys(_words(query)))[:_WORDS_OF_A_QUERY]
-    names = sorted(documents)
-    with contextlib.closing(sqlite3.connect(":memory:")) as base:
-        base.execute(
-            "CREATE VIRTUAL TABLE tools USING fts5(name, description, parameters, tokenize='porter unicode61')"
-        )
-        base.executemany(
-            "INSERT INTO tools VALUES (?, ?, ?)", ([" ".join(_words(one)) for one in documents[name]] for name in names)
-        )
-        rows = base.execute(
-            "SELECT rowid FROM tools WHERE tools MATCH ? ORDER BY bm25(tools, 4, 2, 1), rowid LIMIT ?",
-            (" OR ".join(f'"{word}"' for word in words) or '""', count),
-        )
-        return [names[row - 1] for (row,) in rows]
+    return sum(map(_tokens_of, Catalogue([]).offered))

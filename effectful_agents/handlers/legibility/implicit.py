@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import types
 from collections.abc import Callable
 from typing import Any
 
+from effectful_agents.errors import ConfigurationError
 from effectful_agents.generated import is_generated
 from effectful_agents.handlers.legibility.lexical import LexicalToolExtractor
 from effectful_agents.types import Tool
@@ -14,6 +16,8 @@ from effectful_agents.types.tool import is_method
 from effectful_agents.types.walk import standing_for
 
 __all__ = ["ImplicitToolExtractor"]
+
+_log = logging.getLogger(__name__)
 
 # What makes the framework itself is not what a program offers.
 _FRAMEWORK = ("effectful_agents", "effectful")
@@ -48,7 +52,13 @@ class ImplicitToolExtractor(LexicalToolExtractor):
     def wrap(self, function: types.FunctionType) -> Tool | None:
         if not _is_published(function) or (self.predicate is not None and not self.predicate(function)):
             return None
-        return standing_for(function)
+        try:
+            tool = standing_for(function)
+            tool.__signature__  # noqa: B018 - evaluates its annotations
+        except ConfigurationError as error:
+            _log.debug("the function `%s` is not offered to the model: %s", function.__name__, error)
+            return None
+        return tool
 
     @property
     def _key(self) -> Any:
@@ -62,11 +72,14 @@ def _is_published(function: types.FunctionType) -> bool:
     # What a model has defined in a session is for its code; what it leaves on an agent is offered by any extractor.
     if is_generated(function):
         return False
-    if (function.__module__ or "").partition(".")[0] in _FRAMEWORK:
+    module = function.__module__
+    if isinstance(module, str) and module.partition(".")[0] in _FRAMEWORK:
         return False
     try:
         signature, inner = inspect.signature(function), inspect.unwrap(function)
-    except (TypeError, ValueError):  # what somebody wrote into its attributes is no signature
+    except RecursionError:
+        raise
+    except Exception:  # what somebody wrote into its attributes is no signature; on some Pythons it is evaluated
         return False
     # What a generator is wrapped in, as a context manager is, gives no value for a model either.
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):

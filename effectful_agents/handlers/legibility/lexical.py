@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from effectful_agents.encoding import runs_code, tool_codec
-from effectful_agents.errors import ConfigurationError
+from effectful_agents.errors import ConfigurationError, DefinitionError
 from effectful_agents.generated import is_generated
 from effectful_agents.messages import Message
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, call_assistant
 from effectful_agents.runtime import fwd, implements
 from effectful_agents.types import Scope, Skill, Tool
+from effectful_agents.types.kinds import attributes_of, is_a
 from effectful_agents.types.walk import ToolSet, implicit_target, is_agent, is_tool, tools_in_scope
 
 __all__ = ["LexicalToolExtractor"]
@@ -74,6 +75,9 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
     def _has_schema(self, tool: Tool) -> bool:
         try:
             tool_codec(tool).definition()
+        except DefinitionError:
+            # An annotation of it is no type at all: a mistake, and not a type for Python only.
+            raise
         except ConfigurationError as error:
             # A function that nobody declared may well have types that are for Python only.
             level = logging.DEBUG if is_implicit(tool) else logging.WARNING
@@ -139,19 +143,24 @@ def _look(env: Scope, kinds: frozenset[type]) -> tuple[list[str], list[Any]]:
 
     It runs in each turn, over all names that the skill sees: hence the tests by kind, and no call for a tool.
     """
-    seen = [
-        pair
-        for namespace in env.context.namespaces()
-        for pair in list(namespace.items())
-        if (kind := type(pair[1])) in kinds or (kind not in _PLAIN and _offers(pair[1]))
-    ]
+    seen: list[tuple[str, Any]] = []
+    for namespace in env.context.namespaces():
+        for pair in list(namespace.items()):
+            try:
+                kind = type(pair[1])
+                if kind in kinds or (kind not in _PLAIN and _offers(pair[1])):
+                    seen.append(pair)
+            except RecursionError:
+                raise
+            except Exception:  # a metaclass may refuse even to be looked up; what it makes is no tool
+                continue
     # Of what a session has bound, functions are no tools.
     seen += [pair for pair in env.bindings.items() if _offers(pair[1])]
     others = [value for _, value in seen if type(value) not in kinds]
     for holder in (*env.arguments.values(), *others):
         if is_agent(holder):
-            attributes = list(getattr(holder, "__dict__", {}).items())
-            seen += [pair for pair in attributes if type(pair[1]) in kinds or is_tool(pair[1]) or is_generated(pair[1])]
+            attributes = list(attributes_of(holder).items())
+            seen += [pair for pair in attributes if is_a(pair[1], *kinds) or is_generated(pair[1])]
     return [name for name, _ in seen], [value for _, value in seen]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import unicodedata
 from typing import Any
 
@@ -10,7 +11,7 @@ from effectful_agents.messages import ContentPart, Text, ToolMessage
 from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 
-__all__ = ["ToolOutputCap", "cap_tool_output", "shortened"]
+__all__ = ["ToolOutputCap", "cap_tool_output", "room_for_output", "shortened"]
 
 _SHORTEST = 150
 """Characters; the note alone has up to 140 of them."""
@@ -51,8 +52,26 @@ class ToolOutputCap(ObjectInterpretation[Any, Any]):
 
     @implements(call_tool)
     def call_tool(self, tool_call: DecodedToolCall[Any]) -> ToolResult[Any]:
-        message, value, is_final = fwd()
+        outer = _room.get()
+        if self.max_chars is not None:
+            _room.set(self.max_chars if outer is None else min(outer, self.max_chars))
+        try:
+            message, value, is_final = fwd()
+        finally:
+            _room.set(outer)
         return cap_tool_output(message, max_chars=self.max_chars), value, is_final
+
+
+# A tool's own calls of skills have tools too: their results are for another conversation, and shortened as well.
+_room: contextvars.ContextVar[int | None] = contextvars.ContextVar("effectful_agents_room_for_output", default=None)
+
+
+def room_for_output() -> int | None:
+    """Characters that the result of the running tool call may have without being shortened; None for any number.
+
+    A tool of a handler asks for it, that can choose what it leaves out.
+    """
+    return _room.get()
 
 
 def cap_tool_output(result: ToolMessage, *, max_chars: int | None = 16000) -> ToolMessage:

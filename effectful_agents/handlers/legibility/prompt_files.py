@@ -33,6 +33,9 @@ class FilePrompts:
     Args:
         path: The file or the folder. A relative path is one from the working directory of now.
 
+    Raises:
+        PromptError: The path is empty, or could be that of no file.
+
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "prompts.json")
@@ -44,6 +47,8 @@ class FilePrompts:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._shown = os.fspath(path)
+        if not self._shown or "\0" in self._shown:
+            raise PromptError(f"the path of `FilePrompts` is {self._shown!r}; it names a file or a folder.")
         self._path = Path(os.path.abspath(path))
         self._lock = threading.Lock()
         self._prompts: _Prompts | None = None

@@ -137,6 +137,8 @@ def _of_json(value: Any, place: str) -> Tree:
 
 # --- YAML -------------------------------------------------------------------------------------------------------------
 
+_MOST_ALIASES = 1000
+
 _TAGS = {"str": _TEXT, "int": _NUMBER, "float": _NUMBER, "timestamp": _NUMBER, "null": "null", "bool": "a truth value"}
 
 
@@ -155,9 +157,17 @@ def read_yaml(text: str, shown: str, line: int) -> Tree | None:
     def place(mark: Any) -> str:
         return f", line {mark.line + line}, column {mark.column + 1}"
 
+    seen: set[int] = set()
+    again = 0
+
     def of_node(node: Any) -> Tree:
+        nonlocal again
         at = place(node.start_mark)
         if isinstance(node, yaml.MappingNode):
+            again += id(node) in seen
+            seen.add(id(node))
+            if again > _MOST_ALIASES:  # a few lines of them could stand for a billion
+                raise PromptError(f"{shown}{at}: mappings are used again by their names (`*…`) too often.")
             return Tree(_MAPPING, at, entries=tuple(entry(key, value) for key, value in node.value))
         if isinstance(node, yaml.SequenceNode):
             return Tree("a list", at)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from effectful_agents.errors import OptionError, UnknownPromptError
+from effectful_agents.errors import OptionError, PromptError, UnknownPromptError
 from effectful_agents.operations.templates import PromptTemplate, skill_prompt
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import Skill
@@ -78,6 +77,7 @@ class PromptRegistry(ObjectInterpretation[Any, Any]):
 
     Raises:
         OptionError: Something is no provider.
+        PromptError: From a call: a provider found something that is no `PromptTemplate`, or the text does not fit.
 
     >>> from effectful_agents import NotHandled, handler, harness, steps
     >>> from effectful_agents.testing import ScriptedModel
@@ -115,7 +115,7 @@ class PromptRegistry(ObjectInterpretation[Any, Any]):
 
     def find(self, name: str) -> PromptTemplate | None:
         """The prompt of this name, of the first provider that has it, or None."""
-        found = (provider.find(name) for provider in self.providers)
+        found = (_found(provider, name) for provider in self.providers)
         return next((template for template in found if template is not None), None)
 
     def names(self) -> Collection[str]:
@@ -167,9 +167,18 @@ class PromptRegistry(ObjectInterpretation[Any, Any]):
         return put_all
 
 
-_AROUND = re.compile(r"\A(?:[^\S\n]*\n)+|(?:\n[^\S\n]*)+\Z")
+def _found(provider: PromptProvider, name: str) -> PromptTemplate | None:
+    template: Any = provider.find(name)
+    if template is not None and not isinstance(template, PromptTemplate):
+        raise PromptError(
+            f"`find({name!r})` of the provider {provider!r} gave {type(template).__name__}; it gives a "
+            "`PromptTemplate`, or None."
+        )
+    return template
 
 
 def without_empty_lines(text: str) -> str:
     """A text without the empty lines at its beginning and its end."""
-    return _AROUND.sub("", text)
+    lines = text.split("\n")
+    full = [place for place, line in enumerate(lines) if line.strip()]
+    return "\n".join(lines[full[0] : full[-1] + 1]) if full else ""

@@ -42,6 +42,7 @@ from effectful_agents.operations.telling import ask, tell_end
 from effectful_agents.operations.templates import prompted, prompted_tools
 from effectful_agents.runtime import SignalScope, Term, check_stopped, implements
 from effectful_agents.types import Scope, Skill, Tool
+from effectful_agents.types.kinds import is_a
 
 __all__ = ["AgentLoop"]
 
@@ -227,7 +228,7 @@ def _open_scope(skill: Skill, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     bound = skill.__signature__.bind(*args, **kwargs)
     bound.apply_defaults()
     for name, value in bound.arguments.items():
-        if isinstance(value, Term):
+        if is_a(value, Term):
             raise ConfigurationError(
                 f"the argument `{name}` of the skill `{skill.__name__}` is an uninterpreted term, not a value: the "
                 "operation it is made of has no handler here."

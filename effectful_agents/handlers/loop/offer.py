@@ -58,9 +58,20 @@ def _make(tools: Iterable[Tool], anchor: Skill | None, *, strict: bool) -> Offer
 
 def _free_name(name: str, taken: Mapping[str, Tool]) -> str:
     """A name that providers accept and that is not taken."""
-    plain = _FOREIGN.sub("_", name)[:_LONGEST] or "tool"
+    plain = _cut(_FOREIGN.sub("_", name) or "tool", _LONGEST)
     free, number = plain, 2
     while free in taken:
         suffix = f"_{number}"
-        free, number = plain[: _LONGEST - len(suffix)] + suffix, number + 1
+        free, number = _cut(plain, _LONGEST - len(suffix)) + suffix, number + 1
     return free
+
+
+def _cut(name: str, length: int) -> str:
+    """A name that is not too long: what is left out is in its middle, since an agent's tool has its name at the end."""
+    if len(name) <= length:
+        return name
+    tail = (length - len(_GAP)) // 2
+    return name[: length - len(_GAP) - tail] + _GAP + name[-tail:]
+
+
+_GAP = "__"

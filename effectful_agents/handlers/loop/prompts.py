@@ -6,7 +6,6 @@ import inspect
 import json
 import re
 import types
-from collections.abc import Callable
 from typing import Any
 
 from effectful_agents.encoding import format_as_content_blocks, signature_text, tool_codec
@@ -15,6 +14,7 @@ from effectful_agents.handlers.loop.sources import module_section
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.templates import prompted
 from effectful_agents.types import Agent, LexicalContext, Scope, Skill
+from effectful_agents.types.kinds import is_a, name_of_type
 from effectful_agents.types.walk import tools_of
 
 __all__ = ["brief_task", "full_task", "is_one_of_several", "user_section"]
@@ -43,13 +43,18 @@ def user_section(skill: Skill, scope: Scope, *, heading: bool) -> PromptSection:
     """
     try:
         body = format_as_content_blocks(skill.prompt, scope)
-    except EncodingError:
-        raise
+    except EncodingError as error:
+        raise EncodingError(f"{_whose(skill)}: {error}") from error
     except ConfigurationError as error:
-        if skill.template == skill.documented:
-            raise
-        raise PromptError(f"{skill.template} cannot be filled for the skill `{skill.__name__}`: {error}") from error
+        kind = ConfigurationError if skill.template == skill.documented else PromptError
+        raise kind(f"{_whose(skill)} cannot be filled: {error}") from error
     return {"type": "prompt_section", "title": signature_text(skill) if heading else "", "content": body}
+
+
+def _whose(skill: Skill) -> str:
+    if skill.template == skill.documented:
+        return f"the docstring of the skill `{skill.__name__}`"
+    return f"{skill.template}, which the skill `{skill.__name__}` takes for its docstring,"
 
 
 def is_one_of_several(skill: Skill) -> bool:
@@ -104,9 +109,14 @@ def _tables(context: LexicalContext) -> tuple[PromptSection | None, PromptSectio
     # A scope has hundreds of names and seldom changes: written again only when it has.
     shape = [(name, value if type(value) is types.ModuleType else type(value)) for name, value in names.items()]
     written = context.memo.get(_tables)
-    if written is None or written[0] != shape:
+    if written is None or not _same(written[0], shape):
         written = context.memo[_tables] = shape, _write_tables(shape)
     return written[1]
+
+
+def _same(one: list[tuple[Any, Any]], other: list[tuple[Any, Any]]) -> bool:
+    # By identity: a metaclass may say anything of whether two classes are equal.
+    return len(one) == len(other) and all(a[0] is b[0] and a[1] is b[1] for a, b in zip(one, other, strict=True))
 
 
 def _write_tables(shape: list[tuple[Any, Any]]) -> tuple[PromptSection | None, PromptSection | None]:
@@ -115,19 +125,16 @@ def _write_tables(shape: list[tuple[Any, Any]]) -> tuple[PromptSection | None, P
     for name, kind in shape:
         if not isinstance(name, str) or not name.isidentifier():  # a namespace may have any keys
             continue
-        if isinstance(kind, types.ModuleType):
+        if is_a(kind, types.ModuleType):
             if name[0] != "_":
                 modules.append((name, _in_a_table(vars(kind).get("__name__"))))
         elif name[:2] != "__" or name[-2:] != "__":
-            bindings.append((name, _in_a_table(_name_of_type(kind))))
+            bindings.append((name, _in_a_table(name_of_type(kind))))
     return (
         _table_section("Imported modules", ("Name", "Module"), modules),
         _table_section("Lexical scope", ("Name", "Type"), bindings),
     )
 
-
-_name_of_type: Callable[[type], str] = vars(type)["__name__"].__get__
-"""The name that a type has: a scope holds values of any kind, and what a metaclass says of its name may be an error."""
 
 _ENDS_A_CELL = re.compile(r"[\s|`]+")
 

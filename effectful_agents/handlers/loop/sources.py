@@ -13,10 +13,12 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from effectful_agents.messages.text import safe_text
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.operations.templates import skill_prompt
 from effectful_agents.runtime import interpretation
 from effectful_agents.types import Skill
+from effectful_agents.types.kinds import is_a, names_in
 from effectful_agents.types.walk import tools_of
 
 __all__ = ["module_section"]
@@ -57,12 +59,12 @@ def _replaced(module: types.ModuleType, called: Skill) -> Iterator[_Docstring]:
 
 def _skills_of(module: types.ModuleType) -> Iterator[Skill[..., Any]]:
     for value in list(vars(module).values()):
-        if isinstance(value, Skill):
+        if is_a(value, Skill):
             yield value
-        elif isinstance(value, type) and value.__module__ == module.__name__:
-            for attribute in list(vars(value).values()):
-                bare = attribute.__func__ if isinstance(attribute, classmethod | staticmethod) else attribute
-                if isinstance(bare, Skill):
+        elif is_a(value, type) and names_in(value).get("__module__") == module.__name__:
+            for attribute in list(names_in(value).values()):
+                bare = attribute.__func__ if is_a(attribute, classmethod, staticmethod) else attribute
+                if is_a(bare, Skill):
                     yield bare
 
 
@@ -92,7 +94,7 @@ def _with_docstrings(source: str, replaced: tuple[_Docstring, ...]) -> str:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):  # not what the module was loaded from
         return source
-    texts = {(name, line): text for name, line, text in replaced}
+    texts = {(name, line): safe_text(text) for name, line, text in replaced}
     lines = source.encode().splitlines(keepends=True)  # the offsets of the tree are those of bytes
     for node in sorted(_functions(tree), key=lambda one: one.lineno, reverse=True):
         line = min([node.lineno, *(one.lineno for one in node.decorator_list)])

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from effectful_agents.errors import OptionError
 from effectful_agents.handlers.observability.report import Report
 from effectful_agents.messages import SystemMessage
 from effectful_agents.operations.loop import call_system, write_system
@@ -30,12 +31,22 @@ class SystemPromptDumper(ObjectInterpretation[Any, Any]):
         model: The model whose tokens are counted; None for the one that requests go to if they name none.
 
     Raises:
-        OSError: The file cannot be written.
+        OptionError: The folder of the file is missing, or the path is that of a folder or of no file; or from a call:
+            the file cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str], model: str | None = None) -> None:
         self.path = Path(path)
         self.model = model
+        self._check(os.fspath(path))
+
+    def _check(self, shown: str) -> None:
+        if not shown or "\0" in shown:
+            raise _unwritable(shown, "that is the path of no file")
+        if self.path.is_dir():
+            raise _unwritable(shown, "that is a folder")
+        if not self.path.parent.is_dir():
+            raise _unwritable(shown, f"there is no folder `{self.path.parent}`")
 
     @implements(call_system)
     def call_system(self, *_: Any) -> SystemMessage:
@@ -48,5 +59,15 @@ class SystemPromptDumper(ObjectInterpretation[Any, Any]):
         with handler({write_system: see}):
             message: SystemMessage = fwd()
         report = Report(self.model).of_system_message(message, documents[-1] if documents else None)
-        self.path.write_text(f"{report}\n", encoding="utf-8", errors="replace")
+        try:
+            self.path.write_text(f"{report}\n", encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise _unwritable(str(self.path), error.strerror or type(error).__name__) from error
         return message
+
+
+def _unwritable(path: str, why: str) -> OptionError:
+    return OptionError(
+        f"the system message cannot be written to {path!r} (`SystemPromptDumper(path)`, "
+        f"`harness(dump_system_prompt=…)`): {why}."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
@@ -15,6 +16,7 @@ from effectful_agents.handlers.durability import transaction
 from effectful_agents.operations.history import CompactionScope, agents_called, append_message, compact_, get_history
 from effectful_agents.runtime import interpretation, propagate
 from effectful_agents.testing import ScriptedModel, calls
+from effectful_agents.types import History
 from tests.messages.validity import faults
 
 
@@ -172,6 +174,32 @@ def test_a_compaction_for_a_call_that_is_not_there_drops_nothing():
     assert len(headless) == 2
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_compaction_keeps_the_request_of_a_call_that_was_steered(known):
+    kept = [system(), user("one"), says("1")]
+    told_in_the_call = user("two"), asks("a"), result("a"), user("faster"), asks("b"), result("b")
+    for scope, left in (
+        (CompactionScope.TURN, ["s", "one", "1", "two", "faster", None, "r"]),
+        (CompactionScope.CONVERSATION, ["s", "two", "faster", None, "r"]),
+    ):
+        with transaction(kept, write_back=False) as buffer:
+            for message in told_in_the_call:
+                append_message(message)
+            history = buffer if known else list(buffer)
+            compact_(history, "b", scope)
+        assert told(history) == left
+        assert faults(history) == []
+
+
+def test_a_request_is_known_where_an_answer_was_refused_and_where_a_tool_call_ended_the_call_before():
+    kept = [system(), user("one"), asks("a"), result("a")]
+    with transaction(kept) as buffer:
+        for message in (user("two"), says("no"), user("again"), asks("b"), result("b")):
+            append_message(message)
+        compact_(buffer, "b", CompactionScope.CONVERSATION)
+    assert told(kept) == ["s", "two", "again", None, "r"]
+
+
 # Others who write meanwhile
 
 
@@ -208,6 +236,43 @@ def test_what_others_added_stays_when_they_rewrote_the_history():
 
 def turn(id: str) -> list[Any]:
     return [asks(id), result(id)]
+
+
+@contextlib.contextmanager
+def _compacting(kept, note, *, left=0):
+    """A call that puts a note in the place of all that was there, but for the last messages."""
+    with transaction(kept) as buffer:
+        buffer[1 : len(buffer) - left] = [user(note)]
+        append_message(user(f"of {note}"))
+        yield
+
+
+@pytest.mark.parametrize("left", [0, 2])
+def test_two_that_compact_the_same_messages_leave_one_summary(left):
+    kept = History([system(), user("one"), says("1"), user("two"), says("2")])
+    with _compacting(kept, "slow", left=left), _compacting(kept, "fast", left=2):
+        pass
+    assert told(kept) == ["s", "slow", *["two", "2"][:left], "of slow", "of fast"]
+
+
+def test_a_summary_of_what_the_other_does_not_know_stays():
+    kept = History([system(), user("one"), says("1")])
+    with _compacting(kept, "slow"):
+        with transaction(kept):
+            append_message(user("new"))
+            append_message(says("n"))
+        with _compacting(kept, "fast"):
+            pass
+    assert told(kept) == ["s", "slow", "of slow", "fast", "of fast"]
+
+
+def test_a_summary_that_tells_of_its_own_call_too_stays():
+    kept = History([system(), user("one"), says("1")])
+    with _compacting(kept, "slow"), transaction(kept) as buffer:
+        for message in (user("two"), asks("a"), result("a"), says("2")):
+            append_message(message)
+        buffer[1:6] = [user("fast"), user("two")]
+    assert told(kept) == ["s", "slow", "of slow", "fast", "two", "2"]
 
 
 def test_identifiers_stay_unique_when_others_used_the_same_meanwhile():

@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from dataclasses import field  # noqa: F401 - nor what has no annotations
 from typing import Any
 
+import pytest
+
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
+from effectful_agents.errors import DefinitionError
 from effectful_agents.handlers.legibility.implicit import ImplicitToolExtractor
 from effectful_agents.testing import ScriptedModel, calls
 from tests.handlers.legibility.offers import names
@@ -279,3 +282,52 @@ def test_a_function_is_freed_with_its_tool():
     freed = make()
     gc.collect()
     assert freed() is None
+
+
+@pytest.mark.parametrize("annotation", ["1 / 0", "absent.name", "a b"])
+def test_an_annotation_that_raises_keeps_a_function_back_and_is_told_of_a_tool(annotation, caplog):
+    def divide(number: int) -> int:
+        """Divide."""
+        return number
+
+    @Skill.define
+    def ask() -> str:
+        """Ask."""
+        raise NotHandled
+
+    divide.__annotations__["number"] = annotation
+    with caplog.at_level(logging.DEBUG):
+        assert "divide" not in offered(ask)
+    assert "`divide` is not offered" in caplog.text
+    del divide
+    declared = Tool.define(_half)
+    declared.__wrapped__.__annotations__["number"] = annotation  # ty: ignore
+    with pytest.raises(DefinitionError, match="an annotation of `_half`"):
+        offered(ask)
+    del declared
+
+
+def _half(number: int) -> int:
+    """Halve."""
+    return number
+
+
+def test_what_is_written_into_the_attributes_of_a_function_breaks_nothing():
+    def measure(text: str) -> int:
+        """Measure a text."""
+        return len(text)
+
+    @Skill.define
+    def ask() -> str:
+        """Ask."""
+        raise NotHandled
+
+    def wrapped(text: str) -> int:
+        """Wrapped in nothing."""
+        return len(text)
+
+    measure.__module__ = 7  # ty: ignore
+    wrapped.__wrapped__ = 5  # ty: ignore
+    tools = offered(ask)
+    assert "measure" in tools
+    assert "wrapped" not in tools

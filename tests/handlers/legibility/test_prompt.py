@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from pydantic import SecretStr
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
 from effectful_agents.encoding import signature_text
+from effectful_agents.encoding.signatures import sets_in_order
 from effectful_agents.handlers.legibility import FrameworkDocumenter
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import call_system
@@ -207,6 +210,18 @@ class Box:
     names: frozenset[str] = frozenset({"a", "b", "c", "d", "e"})
     colour: Colour = Colour.RED
 
+@dataclass(frozen=True)
+class Plan:
+    """A plan."""
+    days: frozenset[str] = frozenset({"a", "b", "c", "d", "e"})
+
+class Own:
+    def __init__(self):
+        self.tags = {"a", "b", "c", "d", "e"}
+
+    def __repr__(self):
+        return f"Own({self.tags})"
+
 MARKER, SETS = object(), {"x", "y", "z"}
 
 @dataclass
@@ -222,6 +237,14 @@ class Packer(Agent):
     @Skill.define
     def sort(self, tags: frozenset[str] = frozenset({"a", "b", "c", "d", "e"}), by: Callable = len) -> set[str]:
         """Sort {tags}."""
+        raise NotHandled
+
+    @Skill.define
+    def mix(
+        self, plan: Plan = Plan(), tags: set[str | int | None] = {"a", "b", "c", 1, None},
+        number: Annotated[int, frozenset({"a", "b", "c", "d"})] = 0, own: object = Own()
+    ) -> str:
+        """Mix {tags}."""
         raise NotHandled
 
     @Tool.define
@@ -285,6 +308,36 @@ def test_a_signature_is_written_as_a_programmer_writes_it():
         " -> list[tuple[Local, ...]]"
     )
     assert signature_text(pick) == expected
+
+
+def test_sets_are_written_in_order_and_what_is_in_quotes_stays():
+    written = "f(a: str = '{b, a}', b: set = {2, 10, 1}, c: dict = {'b': 1, 'a': 2}, d: Any = {<C.B: 1>, <C.A: 2>})"
+    assert sets_in_order(written) == (
+        "f(a: str = '{b, a}', b: set = {1, 2, 10}, c: dict = {'b': 1, 'a': 2}, d: Any = {<C.A: 2>, <C.B: 1>})"
+    )
+
+
+@pytest.mark.parametrize("mode", ["brief", "full"])
+def test_a_default_that_is_a_secret_is_not_shown(mode):
+    hidden = SecretStr(SECRET)
+
+    @Tool.define
+    def fetch(url: str, token: SecretStr = hidden) -> str:
+        """Fetch."""
+        return ""
+
+    @Skill.define
+    def get(url: str, token: SecretStr = hidden) -> str:
+        """Get {url}."""
+        raise NotHandled
+
+    with handler(harness(system_prompt=mode)), handler(ScriptedModel("ok")) as model:
+        get("x")
+    request = json.dumps(model.requests[0])
+    assert request.count(SECRET) == (mode == "full")  # where this module's source says it
+    (tool,) = [one["function"] for one in model.requests[0]["tools"] if one["function"]["name"] == "fetch"]
+    assert "default" not in tool["parameters"]["properties"]["token"]
+    assert tool["parameters"]["required"] == ["url"]
 
 
 def test_the_system_message_stays_as_it_is_in_the_course_of_a_conversation():

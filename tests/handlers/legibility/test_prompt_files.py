@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from effectful_agents.errors import MissingDependencyError, PromptError
 from effectful_agents.handlers.legibility import FilePrompts, InMemoryPrompts, PromptProvider, PromptRegistry
 from effectful_agents.handlers.legibility.prompt_trees import read_json, read_yaml, templates_of
+from effectful_agents.handlers.legibility.prompts import without_empty_lines
 
 
 @pytest.fixture
@@ -329,3 +330,28 @@ def test_threads_that_come_first_together_get_the_same(folder):
 def test_all_of_them_are_providers():
     for provider in (InMemoryPrompts(), FilePrompts("p.json"), PromptRegistry()):
         assert isinstance(provider, PromptProvider)
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize("path", ["", "a\0b.json"])
+def test_a_path_of_no_file_is_refused_at_once(path):
+    with pytest.raises(PromptError, match="names a file or a folder"):
+        FilePrompts(path)
+
+
+def test_a_few_lines_of_yaml_cannot_stand_for_a_billion(folder):
+    lines = ["a0: &a0 {text: y}", *(f"a{n}: &a{n} {{x: *a{n - 1}, z: *a{n - 1}}}" for n in range(1, 40))]
+    with pytest.raises(PromptError, match="too often"):
+        written("p.yaml", "\n".join(lines)).names()
+    with pytest.raises(PromptError, match=r"too often|too deeply"):
+        written("p.yaml", "a: &x {text: *x}").names()
+    assert all_of(written("p.yaml", "a: &t Sort.\nb: *t")) == {"a": ("Sort.", None), "b": ("Sort.", None)}
+
+
+@given(st.text(alphabet="x \t\n", max_size=12))
+def test_empty_lines_are_dropped_at_both_ends(text):
+    lines = without_empty_lines(text).split("\n")
+    assert lines == [""] or (lines[0].strip() and lines[-1].strip())
+    assert without_empty_lines(text) in text

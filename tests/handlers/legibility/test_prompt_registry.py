@@ -518,3 +518,82 @@ def test_prompts_of_many_versions_do_not_add_up():
 def test_errors_of_prompts_are_the_developers():
     assert issubclass(PromptError, ConfigurationError)
     assert issubclass(UnknownPromptError, LookupError)
+
+
+# What comes from elsewhere
+
+
+class _Odd:
+    """A provider that keeps texts."""
+
+    def find(self, name: str) -> Any:
+        return "Which? {name}"
+
+    def names(self) -> list[str]:
+        return ["thank"]
+
+    def __repr__(self) -> str:
+        return "Odd()"
+
+
+def test_a_provider_that_finds_no_template_is_named():
+    registry = PromptRegistry(_Odd())
+    with handler(harness()), handler(registry), handler(ScriptedModel()):
+        with pytest.raises(PromptError, match=r"`find\('thank'\)` of the provider Odd\(\) gave str"):
+            thank("Ann")
+    with pytest.raises(PromptError, match="gave str"):
+        registry.check(thank)
+
+
+@pytest.mark.parametrize("given", ["Thank {name}!", None])
+def test_a_handler_that_gives_no_template_is_told_with_the_skill(given):
+    with handler(harness()), handler({skill_prompt: lambda _: given}), handler(ScriptedModel()):
+        with pytest.raises(PromptError, match=f"gave {type(given).__name__} for the skill `thank`"):
+            thank("Ann")
+
+
+def test_a_lone_surrogate_in_a_text_is_shown_as_the_character_for_what_is_none():
+    registry = PromptRegistry(InMemoryPrompts({"thank": "Thank {name} \ud800!"}))
+    with handler(harness()), handler(registry), handler(ScriptedModel("ok")) as model:
+        thank("Ann")
+    for message in model.requests[0]["messages"]:
+        assert "Thank" in message["content"].encode().decode()
+
+
+def test_another_text_has_another_version_unless_its_author_gave_one():
+    first = PromptTemplate("a", "old")
+    second = dataclasses.replace(first, text="new")
+    assert second.version == second.digest != first.version
+    assert pickle.loads(pickle.dumps(second)) == second
+    assert dataclasses.replace(PromptTemplate("a", "old", "2"), text="new").version == "2"
+
+
+class _Thing:
+    @property
+    def bad(self) -> str:
+        raise RuntimeError("not now")
+
+
+def test_a_field_that_cannot_be_filled_is_told_with_the_prompt_and_the_skill():
+    thing = _Thing()
+    thing_too = object()
+
+    @Skill.define
+    def show(name: str) -> str:
+        """Show {name} {thing.bad}."""
+        raise NotHandled
+
+    @Skill.define
+    def look(name: str) -> str:
+        """Look at {name} {thing_too}."""
+        raise NotHandled
+
+    assert thing is not thing_too  # the fields name them
+    registry = PromptRegistry(InMemoryPrompts({"look": "{name} {thing.bad}"}))
+    with handler(harness()), handler(ScriptedModel()):
+        with pytest.raises(ConfigurationError, match=r"docstring of the skill `show` .*RuntimeError: not now"):
+            show("x")
+        with pytest.raises(ConfigurationError, match="docstring of the skill `look`"):
+            look("x")
+        with handler(registry), pytest.raises(PromptError, match=r"the prompt `look` .*skill `look` .*not now"):
+            look("x")

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, fwd, handler, harness
+from effectful_agents.errors import OptionError
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.operations.counting import TokenCount, count_tokens
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
@@ -124,9 +125,21 @@ def test_each_conversation_writes_the_file_anew(tmp_path):
     assert dumped(path, {"role": "system", "content": "short"}).splitlines()[1:] == ["short"]
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(OSError, match="absent"):
-        dumped(tmp_path / "absent" / "prompt.md", {"role": "system", "content": "x"})
+@pytest.mark.parametrize(
+    ("path", "why"), [("absent/x.md", "no folder"), (".", "is a folder"), ("", "no file"), ("\0", "no file")]
+)
+def test_a_path_that_cannot_be_is_told_when_the_handler_is_made(tmp_path, monkeypatch, path, why):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match=why):
+        harness(dump_system_prompt=path)
+
+
+def test_a_file_that_cannot_be_written_is_told_with_the_option(tmp_path):
+    dumper = SystemPromptDumper(tmp_path / "prompt.md")
+    (tmp_path / "prompt.md").mkdir()
+    with handler(harness()), handler(dumper), handler(ScriptedModel("ok")):
+        with pytest.raises(OptionError, match="dump_system_prompt"):
+            ask("?")
 
 
 def test_nothing_is_written_where_the_message_fails(tmp_path):

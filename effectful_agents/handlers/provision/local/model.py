@@ -127,7 +127,9 @@ class LocalModel(ObjectInterpretation[Any, Any]):
         model = request.get("model") or self.model
         if model is None or not model.startswith(PREFIX):
             return fwd()
-        settings = {**self.config, **{key: value for key, value in request.items() if value is not None}}
+        # Null in a request leaves it to the constructor; what says how a reply has to look is switched off by it.
+        config = {key: value for key, value in self.config.items() if key not in request or key not in _SWITCHED_OFF}
+        settings = {**config, **{key: value for key, value in request.items() if value is not None}}
         if settings.get("n", 1) != 1:
             raise ConfigurationError("a local model gives one reply to a request; leave out `n`")
         body, schema, reply = self._prepared(settings)
@@ -175,6 +177,9 @@ class LocalModel(ObjectInterpretation[Any, Any]):
         if seed is not None:
             body["seed"] = (seed + len(messages)) % 2**32
         return body, schema if schema is None else with_separators(schema), reply
+
+
+_SWITCHED_OFF = frozenset({"stop", "response_format"})
 
 
 def _processors() -> int:
