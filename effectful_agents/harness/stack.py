@@ -100,8 +100,7 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # inside, each in the form in which it would be called, and so with a schema for a catalogue to show.
     if settings.defer_tools is not False:
         threshold = None if settings.defer_tools is True else settings.defer_tools
-        kept = () if settings.executor == "none" else _TOOLS_FOR_CODE
-        yield DeferredTools(threshold=threshold, always=(*kept, *_named_tools(settings)))
+        yield DeferredTools(threshold=threshold, always=_in_view(settings))
     # Right outside of what collects the tools: it has some of them, or all, called by writing Python.
     if settings.calling == "auto":
         yield MixedToolCaller()
@@ -143,10 +142,6 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     yield ToolOutputCap()
 
 
-_TOOLS_FOR_CODE = (exec_code.__name__, SUBMISSION)
-"""They are few, and whether an answer is written as code is not to depend on a search."""
-
-
 def _of_code(settings: Settings) -> Iterator[Interpretation]:
     """The handlers for code that the model writes; those that offer it tools for that only where something runs it."""
     if settings.checker != "none":
@@ -165,10 +160,14 @@ def _renderer() -> Interpretation:
     return RichTerminalRenderer()
 
 
-def _named_tools(settings: Settings) -> tuple[str, ...]:
-    """The tool that every request has to name, which a request without it could not."""
-    name = ToolChoice.from_wire(settings.provider_config.get("tool_choice")).name
-    return () if name is None else (name,)
+def _in_view(settings: Settings) -> tuple[str, ...]:
+    """The tools that are not deferred: the one that every request has to name, and those for code.
+
+    The latter are few, and whether an answer is written as code is not to depend on a search.
+    """
+    named = ToolChoice.from_wire(settings.provider_config.get("tool_choice")).name
+    for_code = () if settings.executor == "none" else (exec_code.__name__, SUBMISSION)
+    return for_code if named is None else (named, *for_code)
 
 
 # What a local model is loaded and asked with, and no request says.

@@ -69,8 +69,9 @@ def conversation(skill: Skill) -> MutableSequence[Message]:
 def compact_(history: MutableSequence[Message], tool_call_id: ToolCallID, scope: CompactionScope) -> None:
     """Drop earlier messages of a history, in place, on behalf of a tool call that asked for it.
 
-    The system message, what the user said in the running call, and the turn that asked (its assistant message and all
-    results) stay. Where the history has another shape than expected, nothing is dropped.
+    The system message, what the user said in the running call (see `types.history.place_of_request`), and the turn that
+    asked (its assistant message and all results) stay. Where the history has another shape than expected, nothing is
+    dropped.
 
     Args:
         history: The history of the running call.

@@ -18,13 +18,11 @@ class History(list[Message]):
     Attributes:
         owner: Identity of the agent whose history this is, or None. A shallow copy of an agent shares the attribute
             with the original; by this number the copy notices, and goes on with a list of its own.
-        request: The message that opened the running call, in the buffer that collects the messages of one; else None.
         reserved: Identifiers that count as taken though no call in the list has them: those of calls that will join it.
         memo: Where handlers keep what they decided for this conversation, by keys of their own; a copy starts anew.
     """
 
     owner: int | None
-    request: Message | None
     reserved: set[ToolCallID]
     memo: dict[Any, Any]
     _ids: set[ToolCallID]
@@ -33,7 +31,6 @@ class History(list[Message]):
     def __init__(self, messages: Iterable[Message] = (), *, owner: int | None = None) -> None:
         super().__init__(messages)
         self.owner = owner
-        self.request = None
         self.reserved = set()
         self.memo = {}
         self._ids = set()

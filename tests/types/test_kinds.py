@@ -83,7 +83,8 @@ def test_a_strange_value_in_a_scope_changes_no_call(name, collection):
         made.value = strange("claims")
         assert made.ask(1) == "b"
     assert "`value`" in model.requests[0]["messages"][0]["content"]
-    assert all("tools" not in request for request in model.requests)
+    offered = {tool["function"]["name"] for request in model.requests for tool in request.get("tools", ())}
+    assert offered == {"exec_code", "write_and_run_body"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from effectful_agents.encoding import tool_codec
-from effectful_agents.errors import ConfigurationError, ToolCallDecodingError
+from effectful_agents.errors import ConfigurationError, DefinitionError, ToolCallDecodingError
 from effectful_agents.handlers.synthesis.expression import CallExpression, ExpressionTool, expression_tool
 from effectful_agents.messages import Message
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
@@ -98,6 +98,8 @@ class MixedToolCaller(ExpressionToolCaller):
             return True
         try:
             tool_codec(tool).definition()
+        except DefinitionError:  # a mistake, and no type for Python only
+            raise
         except ConfigurationError:
             return True
         return False
