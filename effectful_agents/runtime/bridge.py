@@ -317,8 +317,10 @@ def _check_before(awaitable: Awaitable[Any]) -> None:
     try:
         check_stopped()
     except BaseException:
-        if inspect.iscoroutine(awaitable):
-            awaitable.close()
+        # It will not be awaited, of which Python would warn: a coroutine, or the next step of an async generator.
+        close = getattr(awaitable, "close", None)
+        if close is not None and hasattr(awaitable, "send"):
+            close()
         raise
 
 

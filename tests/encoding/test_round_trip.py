@@ -94,7 +94,7 @@ def as_model(case: Case) -> Case:
 
 
 cases = st.recursive(st.sampled_from(LEAVES), made_of, max_leaves=4)
-relaxed = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+relaxed = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @relaxed

@@ -124,7 +124,7 @@ def whole_programs(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(program=whole_programs())
 def test_mixed_stacks_give_the_result_and_the_trace_of_the_library(
     library: Callable[[dict[str, Any]], dict[str, Any]], program: dict[str, Any]

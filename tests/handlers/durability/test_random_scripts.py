@@ -329,5 +329,5 @@ class Conversations(RuleBasedStateMachine):
             assert marks(history) == self.account.expected[id(agent)]
 
 
-Conversations.TestCase.settings = settings(max_examples=150, stateful_step_count=6, deadline=None)
+Conversations.TestCase.settings = settings(max_examples=60, stateful_step_count=6, deadline=None)
 TestConversations = Conversations.TestCase

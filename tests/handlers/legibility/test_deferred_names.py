@@ -76,13 +76,13 @@ def test_a_tool_that_is_too_long_alone_is_named_and_can_be_called():
 
 
 def test_the_names_of_all_are_a_few_of_many():
-    agent = Desk(**{f"t{number}": weather(number) for number in range(1000)})
+    agent = Desk(**{f"t{number}": weather(number) for number in range(400)})
     model = ScriptedModel(calls("search_tools", query="zebra"), "ok")
     with handler(harness(system_prompt="brief", defer_tools=0)), handler(model):
         (result,) = results(run(agent.ask, "?").messages)
     assert len(result) <= 4000
     shown, _, more = result.rpartition(" and ")
-    assert shown.count("`weather_") + int(more.split()[0]) == 1000
+    assert shown.count("`weather_") + int(more.split()[0]) == 400
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

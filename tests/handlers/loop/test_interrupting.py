@@ -342,7 +342,7 @@ def test_nothing_is_left_of_many_interrupted_calls():
     """No greenlet, task, thread or coroutine."""
 
     async def main() -> None:
-        for number in range(1, OPERATIONS, 3):
+        for number in range(1, OPERATIONS, 7):
             control = CallControl()
             at = At(number, control.cancel)
             with handler(harness()), handler(answering()):
