@@ -19,11 +19,13 @@ class History(list[Message]):
         owner: Identity of the agent whose history this is, or None. A shallow copy of an agent shares the attribute
             with the original; by this number the copy notices, and goes on with a list of its own.
         reserved: Identifiers that count as taken though no call in the list has them: those of calls that will join it.
+        request: The message that opened the call which is running, where one is.
         memo: Where handlers keep what they decided for this conversation, by keys of their own; a copy starts anew.
     """
 
     owner: int | None
     reserved: set[ToolCallID]
+    request: Message | None
     memo: dict[Any, Any]
     _ids: set[ToolCallID]
     _seen: int
@@ -32,6 +34,7 @@ class History(list[Message]):
         super().__init__(messages)
         self.owner = owner
         self.reserved = set()
+        self.request = None
         self.memo = {}
         self._ids = set()
         self._seen = 0

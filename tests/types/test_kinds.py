@@ -77,8 +77,7 @@ def module(**names: Any) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_strange_value_in_a_scope_changes_no_call(name, collection):
     made = module(value=strange(name))
-    stack = harness(tool_collection=collection, eval_provider="none", tool_calling="json")
-    with handler(stack), handler(ScriptedModel(calls("none"), "a", "b")) as model:
+    with handler(harness(tool_collection=collection)), handler(ScriptedModel(calls("none"), "a", "b")) as model:
         assert made.ask(1) == "a"
         made.value = strange("claims")
         assert made.ask(1) == "b"
