@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import functools
 import inspect
 import os
 import signal
@@ -216,11 +217,17 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 def _resident() -> int:
+    # Without a file object: an alarm in the middle would leave it to the collector, which warns.
     try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * _PAGE
+        return int(os.pread(_statm(os.getpid()), 128, 0).split()[1]) * _PAGE
     except OSError:
         return 0
+
+
+@functools.cache
+def _statm(pid: int) -> int:
+    """The kernel's page about the memory of this process, open for as long as that lives."""
+    return os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
 
 
 @contextlib.contextmanager
