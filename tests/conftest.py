@@ -43,5 +43,5 @@ def pytest_sessionfinish() -> None:
     if "litellm" in sys.modules:
         import httpx
 
-        for client in [one for one in gc.get_objects() if isinstance(one, httpx.Client)]:
+        for client in [one for one in gc.get_objects() if issubclass(type(one), httpx.Client)]:
             client.close()

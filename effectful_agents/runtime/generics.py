@@ -26,8 +26,9 @@ def result_type(operation: Operation[..., Any], /, *args: Any, **kwargs: Any) ->
     A variable that the arguments leave open stays what it is. A parameter `type[T]` is given the type itself.
 
     >>> from effectful_agents.runtime import Operation
+    >>> T = typing.TypeVar("T")
     >>> @Operation.define
-    ... def read[T](text: str, kind: type[T]) -> list[T]: ...
+    ... def read(text: str, kind: type[T]) -> list[T]: ...
     >>> result_type(read, "1", int)
     list[int]
     """

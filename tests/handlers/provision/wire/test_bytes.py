@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ def test_a_brief_run_sends_hardly_more_than_a_client_written_by_hand(name: str, 
     assert ours.bytes <= 1.10 * by_hand.bytes
 
 
+# Python 3.13 takes the indentation out of docstrings, which are in the source that a full system message shows.
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="the page is made with Python 3.13")
 @pytest.mark.local_model
 def test_the_page_of_the_documentation_is_what_is_measured(server: Server, tmp_path: Path):
     text = cost.page(server, tmp_path)
