@@ -19,7 +19,7 @@ def test_a_brief_run_sends_hardly_more_than_a_client_written_by_hand(name: str, 
     assert ours.bytes <= 1.10 * by_hand.bytes
 
 
-# Python 3.13 takes the indentation out of docstrings, which are in the source that a full system message shows.
+# What kind of thing `Annotated` is, which stands in the table of a scope, differs between versions of Python.
 @pytest.mark.skipif(sys.version_info < (3, 13), reason="the page is made with Python 3.13")
 @pytest.mark.local_model
 def test_the_page_of_the_documentation_is_what_is_measured(server: Server, tmp_path: Path):
