@@ -474,7 +474,8 @@ def test_streaming_chat_on_the_local_model(run_locally, answering):
 @pytest.mark.slow
 @pytest.mark.local_model
 def test_planets_on_the_local_model(run_locally):
-    out, requests, replies = run_locally("data/planets", eval_provider="builtin", temperature=0, max_tokens=200)
+    options = {"eval_provider": "builtin", "temperature": 0, "max_tokens": 200, "num_retries": 20}
+    out, requests, replies = run_locally("data/planets", **options)
     assert out.strip() in ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
     assert {tool["function"]["name"] for tool in requests[0]["tools"]} == {"exec_code", "write_and_run_body"}
     # It tries the tools before it answers, with code that says little; what was wrong with it is told each time.
