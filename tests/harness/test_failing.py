@@ -272,6 +272,7 @@ def test_the_limit_on_turns(fail):
     assert "`turns` of 3" in one_line(done)
 
 
+@pytest.mark.slow
 def test_a_provider_that_is_down(fail):
     words = ["--model", "openai/x", "--base-url", "http://127.0.0.1:1", "--num-retries", "0", "--set", "api_key=k"]
     done = fail(ASK, *words, model=True, PYTHONWARNINGS="")

@@ -338,6 +338,7 @@ def driven_calls() -> int:
     return sum(isinstance(one, Driven) for one in gc.get_objects())
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_many_interrupted_calls():
     """No greenlet, task, thread or coroutine."""
 

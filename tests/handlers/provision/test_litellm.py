@@ -491,6 +491,7 @@ print(sorted({"litellm", "openai", "httpx", "aiohttp"} & set(sys.modules)))
     assert run_python(program).stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_and_no_price_table_is_fetched(provider: Provider):
     provider.will_answer(failure(401), failure(404), failure(500), reply("hi", finish="odd"))
     program = f"""

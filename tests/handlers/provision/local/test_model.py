@@ -102,6 +102,7 @@ def test_the_same_request_gives_the_same_reply_and_another_seed_another():
     assert content(first) == content(again) != content(other)
 
 
+@pytest.mark.slow
 def test_without_a_seed_replies_differ():
     with handler(LocalModel(seed=None, temperature=2.0)):
         replies = {content(asked("Tell me a story about a fox.", max_tokens=20)) for _ in range(3)}
@@ -182,6 +183,7 @@ def test_a_prompt_that_is_too_long_is_an_error_with_its_counts():
     assert not raised.value.retryable
 
 
+@pytest.mark.slow
 def test_time_that_is_over_is_an_error_and_the_next_request_works():
     with handler(LocalModel()):
         with pytest.raises(RequestTimeoutError, match=r"within 0\.01 s"):
@@ -249,6 +251,7 @@ def stopping_at(kind: type[StreamEvent], number: int) -> Any:
     return {emit: stop}
 
 
+@pytest.mark.slow
 def test_an_exception_while_the_prompt_is_read_stops_the_reading():
     prompt = "stop reading " * 1200
     with handler(LocalModel()):
