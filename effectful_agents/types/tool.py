@@ -132,6 +132,16 @@ class Tool[**P, T](Operation[P, T]):
         function = self.function
         return function._resolved if function is self else function._bound_signature
 
+    def arguments_of(self, /, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
+        """The arguments of a call by the names of the parameters, those that are left out with their defaults.
+
+        Raises:
+            TypeError: They do not fit the parameters.
+        """
+        bound = self.__signature__.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound
+
     @functools.cached_property
     def _resolved(self) -> inspect.Signature:
         return _resolve(self)

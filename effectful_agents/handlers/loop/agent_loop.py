@@ -225,8 +225,7 @@ def _response_type(skill: Skill, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _open_scope(skill: Skill, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Scope:
-    bound = skill.__signature__.bind(*args, **kwargs)
-    bound.apply_defaults()
+    bound = skill.arguments_of(*args, **kwargs)
     for name, value in bound.arguments.items():
         if is_a(value, Term):
             raise ConfigurationError(

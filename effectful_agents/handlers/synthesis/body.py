@@ -105,8 +105,7 @@ def _is_function(response_type: Any) -> bool:
 
 def _value(skill: Skill, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the function makes of the arguments of the call, as a value of the type that the skill returns."""
-    bound = skill.__signature__.bind(*args, **kwargs)
-    bound.apply_defaults()
+    bound = skill.arguments_of(*args, **kwargs)
     receiver = () if skill.receiver is None else (skill.receiver,)
     with implemented_by(skill, function):
         value = function(*receiver, *bound.args, **bound.kwargs)

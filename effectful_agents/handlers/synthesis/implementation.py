@@ -125,15 +125,14 @@ def _check_takes(function: Callable[..., Any], skill: Skill) -> None:
 @contextlib.contextmanager
 def implemented_by(skill: Skill, function: Callable[..., Any]) -> Generator[None]:
     """Have calls of a skill go to a function for the time of the block, whoever makes them."""
-    signature = skill.function.__signature__
+    own = skill.function
 
     def call(*args: Any, **kwargs: Any) -> Any:
         # The defaults are those of the skill, whether or not the function has them too.
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
+        bound = own.arguments_of(*args, **kwargs)
         return function(*bound.args, **bound.kwargs)
 
-    with handler({skill.function: call}):
+    with handler({own: call}):
         yield
 
 

@@ -60,7 +60,7 @@ class StatefulReplSynthesizer(PromptInjectingInterpretation):
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
-        session = ReplSession(Scope.of_call(skill, _bound(skill, args, kwargs)))
+        session = ReplSession(Scope.of_call(skill, skill.arguments_of(*args, **kwargs)))
 
         def run(code: CodeType, compact: CompactionScope = CompactionScope.NONE) -> str:
             return session.exec_code(code)
@@ -103,12 +103,6 @@ class StatefulReplSynthesizer(PromptInjectingInterpretation):
             scope = tool_call.bound_args.arguments.get("compact", CompactionScope.NONE)
             compact_(get_history(), tool_call.id, scope)
         return result
-
-
-def _bound(skill: Skill, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    bound = skill.__signature__.bind(*args, **kwargs)
-    bound.apply_defaults()
-    return bound
 
 
 _TOOL = ToolSet((exec_code,))

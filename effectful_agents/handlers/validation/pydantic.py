@@ -35,12 +35,10 @@ class PydanticSkillArgValidator(PromptInjectingInterpretation):
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
-        signature = skill.__signature__
-        constrained = [one for one in signature.parameters.values() if _is_constrained(one.annotation)]
+        constrained = [one for one in skill.__signature__.parameters.values() if _is_constrained(one.annotation)]
         if not constrained:
             return fwd()
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
+        bound = skill.arguments_of(*args, **kwargs)
         env = Scope.of_call(skill, bound)
         for parameter in constrained:
             bound.arguments[parameter.name] = _validated(parameter, bound.arguments[parameter.name], env)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Any
 
-import annotated_types
 import pytest
 
-from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, fwd, handler
+from effectful_agents import NotHandled, Risk, Skill, fwd, handler
 from effectful_agents.encoding import decode, encode, json_schema
 from effectful_agents.errors import MissingHandlerError, ToolCallDecodingError, ToolCallExecutionError
 from effectful_agents.handlers.execution import BuiltinExecutor
@@ -19,68 +17,9 @@ from effectful_agents.handlers.synthesis.implementation import examples_of
 from effectful_agents.operations.loop import call_tool
 from effectful_agents.testing import ScriptedModel, batch, calls, says
 from tests.handlers.synthesis.coding import coding, results, roles, runs, submits
+from tests.handlers.synthesis.skills import HERE, pick
 
 LIMIT = 3
-
-
-def defined() -> Any:
-    # Not in the module itself, where pytest would run their examples.
-    @Skill.define
-    def factorial(n: int) -> int:
-        """The factorial of {n}.
-
-        >>> factorial(3)
-        6
-        >>> factorial(0)
-        1
-        """
-        raise NotHandled
-
-    class Walker(Agent):
-        """A walker."""
-
-        def __init__(self, step: int = 1) -> None:
-            self.step = step
-
-        @Skill.define
-        def distance(self, steps: int) -> int:
-            """How far it is after {steps} steps.
-
-            >>> Walker().distance(3)
-            3
-            >>> Walker(2).distance(3)
-            6
-            """
-            raise NotHandled
-
-        @classmethod
-        @Skill.define
-        def count(cls, word: str) -> int:
-            """Count {word}."""
-            raise NotHandled
-
-        @staticmethod
-        @Skill.define
-        def length(word: str) -> int:
-            """The length of {word}."""
-            raise NotHandled
-
-    return SimpleNamespace(factorial=factorial, Walker=Walker)
-
-
-HERE = defined()
-
-
-@Skill.define
-def pick(numbers: list[int], least: int = 2) -> Annotated[int, annotated_types.Gt(0)]:
-    """A number of {numbers} of at least {least}."""
-    raise NotHandled
-
-
-@Tool.define
-def double(n: int) -> int:
-    """Twice a number."""
-    return 2 * n
 
 
 # What ends a call

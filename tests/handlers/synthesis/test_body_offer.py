@@ -5,74 +5,12 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Any
 
-import annotated_types
-
-from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness
+from effectful_agents import NotHandled, Skill, Tool, handler, harness
 from effectful_agents.testing import ScriptedModel, calls, says
 from tests.handlers.synthesis.coding import coding, results, submits, tools
-
-
-def defined() -> Any:
-    # Not in the module itself, where pytest would run their examples.
-    @Skill.define
-    def factorial(n: int) -> int:
-        """The factorial of {n}.
-
-        >>> factorial(3)
-        6
-        >>> factorial(0)
-        1
-        """
-        raise NotHandled
-
-    class Walker(Agent):
-        """A walker."""
-
-        def __init__(self, step: int = 1) -> None:
-            self.step = step
-
-        @Skill.define
-        def distance(self, steps: int) -> int:
-            """How far it is after {steps} steps.
-
-            >>> Walker().distance(3)
-            3
-            >>> Walker(2).distance(3)
-            6
-            """
-            raise NotHandled
-
-        @classmethod
-        @Skill.define
-        def count(cls, word: str) -> int:
-            """Count {word}."""
-            raise NotHandled
-
-        @staticmethod
-        @Skill.define
-        def length(word: str) -> int:
-            """The length of {word}."""
-            raise NotHandled
-
-    return SimpleNamespace(factorial=factorial, Walker=Walker)
-
-
-HERE = defined()
-
-
-@Skill.define
-def pick(numbers: list[int], least: int = 2) -> Annotated[int, annotated_types.Gt(0)]:
-    """A number of {numbers} of at least {least}."""
-    raise NotHandled
-
-
-@Tool.define
-def double(n: int) -> int:
-    """Twice a number."""
-    return 2 * n
+from tests.handlers.synthesis.skills import HERE, pick
 
 
 def test_the_tool_says_the_signature_and_the_receiver():
