@@ -12,6 +12,14 @@ from effectful_agents import Agent, NotHandled, Skill, Tool
 __all__ = ["HERE", "double", "pick"]
 
 
+LIMIT = 3
+"""Seen by code that a model writes for them, as is what follows."""
+
+
+def through_helper(n: int) -> int:
+    return HERE.factorial(n)
+
+
 def defined() -> Any:
     # Not in the module itself, where pytest would run their examples.
     @Skill.define

@@ -19,9 +19,6 @@ from effectful_agents.testing import ScriptedModel, batch, calls, says
 from tests.handlers.synthesis.coding import coding, results, roles, runs, submits
 from tests.handlers.synthesis.skills import HERE, pick
 
-LIMIT = 3
-
-
 # What ends a call
 
 
@@ -122,10 +119,6 @@ def test_helpers_in_the_module_that_call_the_skill_reach_the_function():
     with coding(submits(code)) as model:
         assert HERE.factorial(4) == 24
     assert len(model.requests) == 1
-
-
-def through_helper(n: int) -> int:
-    return HERE.factorial(n)
 
 
 def test_recursion_has_the_defaults_of_the_skill():
