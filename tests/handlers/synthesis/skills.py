@@ -9,7 +9,7 @@ import annotated_types
 
 from effectful_agents import Agent, NotHandled, Skill, Tool
 
-__all__ = ["HERE", "double", "pick"]
+__all__ = ["HERE", "double", "pick", "through_helper"]
 
 
 LIMIT = 3

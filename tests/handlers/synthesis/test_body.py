@@ -17,7 +17,7 @@ from effectful_agents.handlers.synthesis.implementation import examples_of
 from effectful_agents.operations.loop import call_tool
 from effectful_agents.testing import ScriptedModel, batch, calls, says
 from tests.handlers.synthesis.coding import coding, results, roles, runs, submits
-from tests.handlers.synthesis.skills import HERE, pick
+from tests.handlers.synthesis.skills import HERE, pick, through_helper
 
 # What ends a call
 
