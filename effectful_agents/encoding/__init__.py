@@ -7,6 +7,7 @@ the schema that a model is given, the decoding of what the model sends, and the 
     registry     how values of a type are written and read: the codecs of users, by one call
     builtin      the codecs that come with the package
     forms        the form of a type: pydantic's core schema, rewritten
+    trees        core schemas as trees of dictionaries
     annotations, fields, scalars, choices, mappings, objects, binary, recognized, marks
                  parts of that
     validation, shapes

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError, core_schema
 
-from effectful_agents.encoding.marks import NO_SCHEMAS
+from effectful_agents.encoding.trees import fields_inside, with_parts
 
 __all__ = ["computed_keys", "ignoring_computed"]
 
@@ -30,14 +30,10 @@ def computed_keys(node: Any) -> dict[str, Any]:
 
 def ignoring_computed(node: Any) -> Any:
     """A core schema, for validation, that takes what classes compute and ignores it."""
-    if isinstance(node, list | tuple):
-        return type(node)([ignoring_computed(part) for part in node])
-    if not isinstance(node, dict):
-        return node
-    made: Any = {key: part if key in NO_SCHEMAS else ignoring_computed(part) for key, part in node.items()}
-    if made.get("type") == "model" and made.get("custom_init"):
+    made: Any = with_parts(node, ignoring_computed)
+    if made["type"] == "model" and made.get("custom_init"):
         return _with_constructor(node, made)
-    make_field = _FIELDS.get(node.get("type", "")) if isinstance(node.get("type"), str) else None
+    make_field = _FIELDS.get(made["type"])
     if make_field is None:
         return made
     fields = made["fields"]
@@ -56,9 +52,7 @@ def ignoring_computed(node: Any) -> Any:
 
 def _with_constructor(node: Any, made: Any) -> Any:
     """A model whose constructor a user wrote: it is called with the keys as they are, which the schema must know."""
-    inner = node["schema"]
-    while inner["type"] != "model-fields" and "schema" in inner:
-        inner = inner["schema"]
+    inner = fields_inside(node)
     if inner["type"] != "model-fields" or node.get("root_model"):
         return made
     computed, known = computed_keys(inner).keys() - inner["fields"].keys(), set(inner["fields"])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pydantic
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import ErrorDetails
 
 from effectful_agents.encoding.adapters import type_adapter
 from effectful_agents.encoding.forgiving import (
@@ -153,8 +153,8 @@ def _reread(validate: Validate, text: str, context: Any, *, strict: bool) -> Any
 def _data(text: str) -> Any:
     """What JSON text holds; None where it is none."""
     try:
-        return None if from_json(text) is None else parsed(text)
-    except ValueError:
+        return parsed(text)
+    except (ValueError, RecursionError):
         return None
 
 

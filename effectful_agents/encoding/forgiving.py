@@ -171,7 +171,12 @@ class WrittenFloat(float):
 
 
 def parsed(text: str) -> Any:
-    """JSON text as data, whose numbers know their digits. It is text that a parser has read before."""
+    """JSON text as data, whose numbers know their digits.
+
+    Raises:
+        ValueError: It is no JSON, or a whole number has more digits than Python reads.
+        RecursionError: It is nested too deep.
+    """
     return json.loads(text, parse_float=WrittenFloat.of)
 
 
@@ -243,8 +248,8 @@ def _json_inside(kind: type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         inside = (unpack(value) or value) if isinstance(value, str) else None
         try:
-            found = None if inside is None or from_json(inside) is None else parsed(inside)
-        except ValueError:
+            found = None if inside is None else parsed(inside)
+        except (ValueError, RecursionError):
             return _NOTHING
         return found if isinstance(found, kind) and not has_double_keys(inside or "") else _NOTHING
 

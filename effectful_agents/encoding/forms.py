@@ -30,7 +30,7 @@ from effectful_agents.encoding.annotations import (
 from effectful_agents.encoding.fields import SUBSTITUTE, Copies, with_substituted
 from effectful_agents.encoding.functions import ANY_FUNCTION
 from effectful_agents.encoding.mappings import made_of_mapping, mapping
-from effectful_agents.encoding.marks import ARGUMENTS, CODEC, MARK, NO_SCHEMAS, Writer
+from effectful_agents.encoding.marks import ARGUMENTS, CODEC, MARK, Writer
 from effectful_agents.encoding.moments import told_apart
 from effectful_agents.encoding.names import full_name
 from effectful_agents.encoding.recognized import VALIDATORS
@@ -38,6 +38,7 @@ from effectful_agents.encoding.registry import Codec, find
 from effectful_agents.encoding.scalars import REWRITTEN
 from effectful_agents.encoding.serializers import with_serializer
 from effectful_agents.encoding.shapes import read_as
+from effectful_agents.encoding.trees import NO_SCHEMAS
 from effectful_agents.errors import EncodingError
 from effectful_agents.types.local_types import names_beside
 

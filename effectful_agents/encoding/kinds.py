@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from effectful_agents.encoding.marks import MARK
+from effectful_agents.encoding.trees import INSIDE
 
 __all__ = ["Holds", "Kind", "Kinds"]
 
@@ -180,14 +181,5 @@ _CLASSES: dict[str, tuple[Any, Any]] = {
 }
 """By the type of the core schema: what a value is an instance of, and of what it is not."""
 
-# The parts of these hold for a Python value as well.
-_INNER = {
-    "default": "schema",
-    "function-after": "schema",
-    "function-before": "schema",
-    "function-wrap": "schema",
-    "custom-error": "schema",
-    "definitions": "schema",
-    "json-or-python": "python_schema",
-    "lax-or-strict": "strict_schema",
-}
+# Where the part is that holds for a Python value.
+_INNER = {**INSIDE, "json-or-python": "python_schema"}

@@ -1,11 +1,11 @@
-"""Core schemas as dictionaries: what this package writes into their metadata, and which keys hold no schemas."""
+"""What this package writes into the metadata of core schemas, for itself to read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["ARGUMENTS", "CODEC", "FORMS", "MARK", "NO_SCHEMAS", "Writer", "shown"]
+__all__ = ["ARGUMENTS", "CODEC", "FORMS", "MARK", "Writer", "shown"]
 
 ARGUMENTS = "effectful_agents.arguments"
 """The key under which a generic class of the attrs library stands with its arguments."""
@@ -18,10 +18,6 @@ FORMS = "effectful_agents.forms"
 
 MARK = "effectful_agents"
 """The key in the metadata of a core schema under which a `Writer` stands."""
-
-NO_SCHEMAS = frozenset({"type", "metadata", "serialization", "config", "default", "default_factory", "cls", "function",
-                        "ref", "expected", "members", "discriminator", "name"})  # fmt: skip
-"""What in a core schema holds none."""
 
 
 class Writer(NamedTuple):

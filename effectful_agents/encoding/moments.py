@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError, core_schema
 
-from effectful_agents.encoding.marks import NO_SCHEMAS
+from effectful_agents.encoding.trees import with_parts
 
 __all__ = ["limits_of", "moment", "told_apart"]
 
@@ -69,21 +69,16 @@ def told_apart(node: Any, definitions: Mapping[str, Any]) -> Any:
         definitions: Core schemas by reference.
     """
     kinds: set[str] = set()
-    marked = _marked(node["choices"], kinds, definitions)
-    return {**node, "choices": marked} if kinds == _FORMS.keys() else node
 
+    def marked(part: Any) -> Any:
+        named = part
+        while named["type"] == "definition-ref":
+            named = definitions[named["schema_ref"]]
+        if named["type"] in _FORMS:
+            kinds.add(named["type"])
+            return {key: value for key, value in named.items() if key != "ref"} | {_APART: True}
+        # What a class says holds for it everywhere.
+        return part if named is not part or "ref" in part or "cls" in part else with_parts(part, marked)
 
-def _marked(node: Any, kinds: set[str], definitions: Mapping[str, Any]) -> Any:
-    if isinstance(node, list | tuple):
-        return type(node)(_marked(part, kinds, definitions) for part in node)
-    if not isinstance(node, dict):
-        return node
-    named = node
-    while named.get("type") == "definition-ref":
-        named = definitions[named["schema_ref"]]
-    if named.get("type") in _FORMS:
-        kinds.add(named["type"])
-        return {key: part for key, part in named.items() if key != "ref"} | {_APART: True}
-    if named is not node or "ref" in node or "cls" in node:  # what a class says holds for it everywhere
-        return node
-    return {key: part if key in NO_SCHEMAS else _marked(part, kinds, definitions) for key, part in node.items()}
+    made = with_parts(node, marked)
+    return made if kinds == _FORMS.keys() else node

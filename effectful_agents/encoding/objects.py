@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import core_schema
 
 from effectful_agents.encoding.fields import computed_fields, with_substituted
-from effectful_agents.encoding.marks import ARGUMENTS, NO_SCHEMAS
+from effectful_agents.encoding.marks import ARGUMENTS
 from effectful_agents.encoding.names import type_name
+from effectful_agents.encoding.trees import fields_inside, with_parts
 from effectful_agents.encoding.writers import UNSET, part_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def typed_dict(builder: Builder, node: Any, path: str) -> Any:
 def dataclass(builder: Builder, node: Any, path: str) -> Any:
     """A dataclass. Fields that its constructor computes are shown, and ignored where they come back."""
     node = builder.parts(with_substituted(node, node["cls"]), path)
-    inner = _fields_of(node, "dataclass-args")
+    inner = fields_inside(node)
     if inner["type"] != "dataclass-args":
         return node
     # Fields without a default that a constructor computes are missing there.
@@ -99,16 +100,14 @@ def _with_arguments(node: Any, cls: Any) -> Any:
         return node
 
     def of(node: Any, known: dict[Any, Any]) -> Any:
-        if isinstance(node, list | tuple):
-            return type(node)([of(part, known) for part in node])
-        if not isinstance(node, dict) or node.get("cls", cls) not in (cls, *known):
+        if node.get("cls", cls) not in (cls, *known):
             return node
-        if node.get("type") == "is-instance":
+        if node["type"] == "is-instance":
             tp = known.get(node["cls"])
             return {**node, "metadata": {**node.get("metadata", {}), ARGUMENTS: tp}} if tp is not None else node
-        if node.get("type") == "model-fields":
+        if node["type"] == "model-fields":
             return {**node, "fields": {name: of(field, given.get(name, {})) for name, field in node["fields"].items()}}
-        return {key: part if key in NO_SCHEMAS else of(part, known) for key, part in node.items()}
+        return with_parts(node, lambda part: of(part, known))
 
     return of(node, {})
 
@@ -121,14 +120,6 @@ def _generics(tp: Any) -> Iterator[tuple[Any, Any]]:
         return
     for part in typing.get_args(tp):
         yield from _generics(part)
-
-
-def _fields_of(node: Any, kind: str) -> Any:
-    """The fields of a class, inside the validators around them."""
-    inner = node["schema"]
-    while inner["type"] != kind and "schema" in inner:
-        inner = inner["schema"]
-    return inner
 
 
 def _closed(node: Any, cls: Any) -> Any:

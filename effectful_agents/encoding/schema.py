@@ -24,6 +24,7 @@ from effectful_agents.encoding.docstrings import described
 from effectful_agents.encoding.keywords import LISTS, MAPS, SINGLE, check_keyword
 from effectful_agents.encoding.names import TypeCache
 from effectful_agents.encoding.strict import PREFIX
+from effectful_agents.encoding.trees import fields_inside
 from effectful_agents.encoding.writers import sort
 from effectful_agents.errors import EncodingError
 
@@ -157,9 +158,7 @@ class _Generator(GenerateJsonSchema):
 
     def _with_computed(self, written: Any, schema: Any) -> Any:
         """The schema with what a class computes itself: values show it, and it need not come back."""
-        inner = schema.get("schema", schema)
-        while "schema" in inner and "fields" not in inner:
-            inner = inner["schema"]
+        inner = fields_inside(schema)
         properties = written.get("properties")
         if properties is None:
             return written

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from effectful_agents.encoding.marks import FORMS, NO_SCHEMAS
+from effectful_agents.encoding.marks import FORMS
+from effectful_agents.encoding.trees import parts_of
 
 __all__ = ["Chooser", "Shape", "chooser", "has_few_values", "read_as", "recursive_refs", "shape_of"]
 
@@ -231,12 +232,7 @@ def _reached(leads: Mapping[str, frozenset[str]], start: str) -> set[str]:
 
 
 def _refs(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        if node.get("type") == "definition-ref":
-            yield node["schema_ref"]
-        for key, part in node.items():
-            if key not in NO_SCHEMAS:
-                yield from _refs(part)
-    elif isinstance(node, list | tuple):
-        for part in node:
-            yield from _refs(part)
+    if node["type"] == "definition-ref":
+        yield node["schema_ref"]
+    for part in parts_of(node):
+        yield from _refs(part)

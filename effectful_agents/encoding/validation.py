@@ -15,9 +15,10 @@ from pydantic_core import PydanticCustomError, PydanticOmit, PydanticUseDefault,
 
 from effectful_agents.encoding.forgiving import ARM, DEFAULT, TAG, has_double_keys
 from effectful_agents.encoding.functions import ENDS_CALL
-from effectful_agents.encoding.marks import FORMS, NO_SCHEMAS
+from effectful_agents.encoding.marks import FORMS
 from effectful_agents.encoding.names import without_addresses
 from effectful_agents.encoding.shapes import Shape, chooser, recursive_refs, shape_of
+from effectful_agents.encoding.trees import INSIDE, fields_inside, with_parts
 from effectful_agents.tracebacks import summary
 
 __all__ = ["for_validation"]
@@ -36,14 +37,8 @@ class _Pass:
         self._within: str | None = None  # the definition that is being gone through
 
     def of(self, node: Any) -> Any:
-        if isinstance(node, list | tuple):
-            return type(node)([self.of(part) for part in node])
-        if not isinstance(node, dict):
-            return node
-        if not isinstance(node.get("type"), str):  # schemas by name
-            return {name: self.of(part) for name, part in node.items()}
         outer, self._within = self._within, node.get("ref", self._within)
-        made = _without_strictness({key: part if key in NO_SCHEMAS else self.of(part) for key, part in node.items()})
+        made = _without_strictness(with_parts(node, self.of))
         kind = made["type"]
         if kind == "union":
             made = self._union(node, made)
@@ -66,12 +61,12 @@ class _Pass:
             choices = map(_alternative, made["choices"])
             return {**made, "choices": [(one, f"{ARM}{number}") for number, one in enumerate(choices)]}
         schemas = {label: self.of(arm) for label, arm in arms.items()}
+        outer = {key: made[key] for key in ("ref", "metadata") if key in made}
+        plain = {key: part for key, part in made.items() if key not in outer}
 
         def together(labels: tuple[str, ...]) -> Any:
             return {**plain, "choices": [(schemas[label], label) for label in labels]}
 
-        outer = {key: made[key] for key in ("ref", "metadata") if key in made}
-        plain = {key: part for key, part in made.items() if key not in outer}
         combined = {"+".join(labels): together(labels) for labels in choose.combinations}
         refused = {f"{ARM}{kind.__name__}": _refusing(reason) for kind, reason in choose.refusals.items()}
         choices = {ARM: together(tuple(arms)), **combined, **refused}
@@ -135,9 +130,8 @@ class _Pass:
             return any(isinstance(one, dict) and self._admits_null(one, passed) for one in choices)
         if kind == "function-plain":
             return None in node.get("metadata", {}).get(FORMS, ())
-        inner = next((node[key] for key in ("schema", "json_schema", "strict_schema") if key in node), None)
-        transparent = kind not in ("model", "dataclass") or node.get("root_model")
-        return bool(transparent and inner is not None and self._admits_null(inner, passed))
+        inner = node["schema"] if node.get("root_model") else node[INSIDE[kind]] if kind in INSIDE else None
+        return inner is not None and self._admits_null(inner, passed)
 
 
 def _without_strictness(node: Any) -> Any:
@@ -244,10 +238,7 @@ def _class(node: Any) -> Any:
 
 
 def _init_only(node: Any) -> bool:
-    inner = node["schema"]
-    while inner["type"] != "dataclass-args" and "schema" in inner:
-        inner = inner["schema"]
-    fields = inner.get("fields", ())
+    fields = fields_inside(node).get("fields", ())
     return not isinstance(fields, dict) and any(field.get("init_only") for field in fields)
 
 

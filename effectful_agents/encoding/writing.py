@@ -18,6 +18,7 @@ from effectful_agents.encoding.marks import MARK, Writer
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.serializers import bare, has_own_serializer, has_serializer
 from effectful_agents.encoding.shapes import has_few_values, read_as
+from effectful_agents.encoding.trees import INSIDE
 from effectful_agents.encoding.writers import (
     SCALARS,
     UNSET,
@@ -49,19 +50,6 @@ def compiled(schema: Any, anything: Write) -> Write:
     return _Compiler(schema, anything).write(schema)
 
 
-# The parts of these hold for what is written as well.
-_TRANSPARENT = {
-    "default": "schema",
-    "function-after": "schema",
-    "function-before": "schema",
-    "function-wrap": "schema",
-    "custom-error": "schema",
-    "json-or-python": "json_schema",
-    "lax-or-strict": "strict_schema",
-    "definitions": "schema",
-}
-
-
 class _Compiler:
     def __init__(self, schema: Any, anything: Write) -> None:
         self._definitions: list[Any] = schema.get("definitions", []) if schema["type"] == "definitions" else []
@@ -79,8 +67,8 @@ class _Compiler:
             return self._serialized(node)
         if kind in SCALARS:
             return SCALARS[kind]
-        if kind in _TRANSPARENT:
-            return self.write(node[_TRANSPARENT[kind]])
+        if kind in INSIDE:
+            return self.write(node[INSIDE[kind]])
         special = getattr(self, "_" + kind.replace("-", "_"), None)
         return self._pydantic(node) if special is None else special(node)
 
