@@ -150,8 +150,8 @@ def shape_of(node: Any, definitions: Mapping[str, Any], config: Mapping[str, Any
         return _shape_of_places([(field["schema"], field["schema"]["type"] != "default") for field in node["fields"]])
     if kind == "dict":
         return dict
-    if kind == "function-before" and _is_ours(node["function"]["function"]):  # of a scalar
-        return shape_of(node["schema"], definitions)
+    if kind == "json-or-python" and node["python_schema"]["type"] in _SCALARS:  # its JSON is read by a function
+        return None
     if kind in _INNER:
         return shape_of(node[_INNER[kind]], definitions, config)
     by_name = config.get("validate_by_name") or config.get("populate_by_name")
@@ -159,10 +159,6 @@ def shape_of(node: Any, definitions: Mapping[str, Any], config: Mapping[str, Any
         return _OPAQUE
     closed = "forbid" in (config.get("extra_fields_behavior"), node.get("extra_behavior"))
     return _shape_of_fields(node, closed=closed)
-
-
-def _is_ours(function: Any) -> bool:
-    return getattr(function, "__module__", "").startswith("effectful_agents.encoding.")
 
 
 def _shape_of_places(parts: list[tuple[Any, bool]]) -> Shape:
