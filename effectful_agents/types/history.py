@@ -7,7 +7,7 @@ from typing import Any, override
 
 from effectful_agents.messages import Message, ToolCallID
 
-__all__ = ["History", "place_of_request"]
+__all__ = ["History", "place_of_request", "stand_in", "taken_ids"]
 
 
 class History(list[Message]):
@@ -102,6 +102,19 @@ class History(list[Message]):
     def clear(self) -> None:
         super().clear()
         self._forget()
+
+
+def taken_ids(messages: Sequence[Message]) -> Set[ToolCallID]:
+    """Identifiers of tool calls that are taken in a conversation."""
+    return (messages if isinstance(messages, History) else History(messages)).call_ids()
+
+
+def stand_in(messages: Iterable[Message], *others: Sequence[Message]) -> History:
+    """What is sent in the place of other conversations: identifiers that are taken there are taken here, too."""
+    history = History(messages)
+    for other in others:
+        history.reserve(taken_ids(other))
+    return history
 
 
 def place_of_request(messages: Sequence[Message], before: int | None = None) -> int | None:
