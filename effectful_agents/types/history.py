@@ -20,7 +20,8 @@ class History(list[Message]):
             with the original; by this number the copy notices, and goes on with a list of its own.
         reserved: Identifiers that count as taken though no call in the list has them: those of calls that will join it.
         request: The message that opened the call which is running, where one is.
-        memo: Where handlers keep what they decided for this conversation, by keys of their own; a copy starts anew.
+        memo: Where handlers keep what they decided for this conversation, by keys of their own: a running call has that
+            of the history which it continues, and any other copy starts anew.
     """
 
     owner: int | None

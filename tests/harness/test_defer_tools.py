@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness
+from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness, run
 from effectful_agents.handlers.legibility import worth_deferring
 from effectful_agents.operations.loop import call_assistant
 from effectful_agents.testing import ScriptedModel, calls
@@ -191,6 +191,32 @@ def test_agents_decide_for_themselves():
         for agency in (small, large, small, large):
             agency.ask("?")
     assert [offered(request) == TWO for request in model.requests] == [False, True, False, True]
+
+
+def test_a_call_on_another_history_decides_nothing_for_that_of_the_agent():
+    agency = Agency(60)
+    with handler(stack()), handler(ScriptedModel("one", "two")) as model:
+        run(agency.ask, "?", history=[])
+        for number in range(1, 60):
+            delattr(agency, f"berth_{number}")
+        agency.ask("!")
+    assert [offered(request) == TWO for request in model.requests] == [True, False]
+
+
+def test_a_call_inside_a_tool_of_the_same_agent_goes_by_what_was_decided():
+    class Asking(Agency):
+        ask = Agency.ask
+
+        @Tool.define
+        def again(self) -> str:
+            """Ask again, with fewer tools."""
+            for number in range(1, 60):
+                delattr(self, f"berth_{number}")
+            return self.ask("!")
+
+    with handler(stack()), handler(ScriptedModel(use("again"), "inside", "ok")) as model:
+        Asking(60).ask("?")
+    assert [offered(request) for request in model.requests] == [TWO] * 3
 
 
 def test_a_call_that_failed_leaves_the_next_one_the_same_beginning():

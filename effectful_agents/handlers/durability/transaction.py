@@ -42,6 +42,8 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
     ['user', 'assistant']
     """
     buffer = History(prefix or ())
+    if isinstance(prefix, History):
+        buffer.memo = prefix.memo  # it is the same conversation
     seed, added = list(buffer), list[Message]()
 
     def append(message: Message) -> None:
