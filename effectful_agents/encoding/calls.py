@@ -8,7 +8,7 @@ from typing import Any
 from effectful_agents.messages import Message, ToolCall
 from effectful_agents.messages.text import arguments_text, safe_text
 from effectful_agents.operations.loop import call_id
-from effectful_agents.types import History
+from effectful_agents.types.history import taken_ids
 
 __all__ = ["normal_calls"]
 
@@ -24,7 +24,7 @@ def normal_calls(calls: Sequence[Any], messages: Sequence[Message]) -> list[Tool
         The calls in their order. What a provider added to one stays in it.
     """
     # The history's own set, which grows with it: a copy would cost more with each turn.
-    before = messages.call_ids() if isinstance(messages, History) else History(messages).call_ids()
+    before = taken_ids(messages)
     here: set[str] = set()
     result: list[ToolCall] = []
     for index, raw in enumerate(calls):

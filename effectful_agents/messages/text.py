@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["arguments_text", "safe_text"]
+__all__ = ["arguments_text", "safe_text", "text_for_reading"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -19,6 +19,17 @@ def safe_text(text: str) -> str:
     True
     """
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def text_for_reading(content: Any) -> str:
+    r"""The content of a message as one text, its parts below each other; what is no text is named.
+
+    >>> text_for_reading([{"type": "text", "text": "See:"}, {"type": "image_url", "image_url": {"url": "…"}}])
+    'See:\n[image_url]'
+    """
+    if not isinstance(content, list):
+        return content or ""
+    return "\n".join(part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in content)
 
 
 def arguments_text(raw: Any) -> str:

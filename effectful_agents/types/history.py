@@ -7,7 +7,7 @@ from typing import Any, override
 
 from effectful_agents.messages import Message, ToolCallID
 
-__all__ = ["History", "place_of_request"]
+__all__ = ["History", "place_of_request", "stand_in", "taken_ids"]
 
 
 class History(list[Message]):
@@ -20,7 +20,8 @@ class History(list[Message]):
             with the original; by this number the copy notices, and goes on with a list of its own.
         reserved: Identifiers that count as taken though no call in the list has them: those of calls that will join it.
         request: The message that opened the call which is running, where one is.
-        memo: Where handlers keep what they decided for this conversation, by keys of their own; a copy starts anew.
+        memo: Where handlers keep what they decided for this conversation, by keys of their own: a running call has that
+            of the history which it continues, and any other copy starts anew.
     """
 
     owner: int | None
@@ -102,6 +103,19 @@ class History(list[Message]):
     def clear(self) -> None:
         super().clear()
         self._forget()
+
+
+def taken_ids(messages: Sequence[Message]) -> Set[ToolCallID]:
+    """Identifiers of tool calls that are taken in a conversation."""
+    return (messages if isinstance(messages, History) else History(messages)).call_ids()
+
+
+def stand_in(messages: Iterable[Message], *others: Sequence[Message]) -> History:
+    """What is sent in the place of other conversations: identifiers that are taken there are taken here, too."""
+    history = History(messages)
+    for other in others:
+        history.reserve(taken_ids(other))
+    return history
 
 
 def place_of_request(messages: Sequence[Message], before: int | None = None) -> int | None:

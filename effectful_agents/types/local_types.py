@@ -14,10 +14,12 @@ from typing import Any
 
 from effectful_agents.types.kinds import is_a, names_in, qualified_name
 
-__all__ = ["keep_names", "leave_names", "names_beside"]
+__all__ = ["TYPES", "keep_names", "leave_names", "names_beside"]
 
 _NAMES = "__names_beside__"
-_TYPES = (type, typing.TypeAliasType, typing.TypeVar, types.GenericAlias, types.UnionType, typing.NewType)
+
+TYPES = (type, typing.TypeAliasType, typing.TypeVar, types.GenericAlias, types.UnionType, typing.NewType)
+"""What an annotation may name."""
 
 
 def keep_names(names: Mapping[str, Any], module: Mapping[str, Any]) -> None:
@@ -28,7 +30,7 @@ def keep_names(names: Mapping[str, Any], module: Mapping[str, Any]) -> None:
         module: The names of its module, which are found without.
     """
     # By `type`: a lazy object in the scope would be made by a question for its class.
-    beside = {name: value for name, value in names.items() if is_a(value, *_TYPES) and module.get(name) is not value}
+    beside = {name: value for name, value in names.items() if is_a(value, *TYPES) and module.get(name) is not value}
     for value in beside.values():
         if is_a(value, type) and "__annotations__" in names_in(value) and "<locals>" in qualified_name(value):
             leave_names(value, beside)
@@ -43,7 +45,7 @@ def leave_names(cls: type, names: Mapping[str, Any]) -> None:
 def names_beside(tp: Any) -> dict[str, Any]:
     """The names that were left with the classes in an annotation."""
     cls = typing.get_origin(tp) or tp
-    found: dict[str, Any] = dict(vars(cls).get(_NAMES, {})) if isinstance(cls, type) else {}
+    found: dict[str, Any] = dict(names_in(cls).get(_NAMES, {})) if is_a(cls, type) else {}
     for part in typing.get_args(tp):
         found |= names_beside(part)
     return found

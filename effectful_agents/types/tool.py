@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, Self, overload
 from effectful_agents.errors import DefinitionError
 from effectful_agents.runtime import Operation
 from effectful_agents.types.kinds import bases_of, is_a, names_in
-from effectful_agents.types.local_types import keep_names
+from effectful_agents.types.local_types import TYPES, keep_names
 from effectful_agents.types.risk import Risk
 from effectful_agents.types.scope import LexicalContext
 
@@ -248,9 +248,6 @@ class Tool[**P, T](Operation[P, T]):
 
 _serials = itertools.count()
 
-# What an annotation may name.
-_TYPES = (type, typing.TypeAliasType, typing.TypeVar, types.GenericAlias, types.UnionType)
-
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, staticmethod, classmethod)
 
 
@@ -302,7 +299,7 @@ def _resolve(function: Tool) -> inspect.Signature:
     names: dict[str, Any] = dict(function.__context__.items())
     if function.owner is not None:
         # The types in the class, not its methods: one that is called `list` is not what `list[int]` means.
-        inside = {name: value for name, value in vars(function.owner).items() if is_a(value, *_TYPES)}
+        inside = {name: value for name, value in vars(function.owner).items() if is_a(value, *TYPES)}
         names = {**names, **inside, function.owner.__name__: function.owner}
     names.update({parameter.__name__: parameter for parameter in getattr(inner, "__type_params__", ())})
     try:

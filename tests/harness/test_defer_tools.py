@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness
+from effectful_agents import Agent, NotHandled, Skill, Tool, fwd, handler, harness, run
 from effectful_agents.handlers.legibility import worth_deferring
 from effectful_agents.operations.loop import call_assistant
 from effectful_agents.testing import ScriptedModel, calls
@@ -62,8 +62,8 @@ def offered(request: Any) -> list[str]:
     return [tool["function"]["name"] for tool in request.get("tools", ())]
 
 
-def use(name: str, id: str = "u") -> Any:
-    return calls("use_tool", id=id, name=name, arguments={"city": "Rome"})
+def use(name: str, id: str = "u", **arguments: Any) -> Any:
+    return calls("use_tool", id=id, name=name, arguments=arguments)
 
 
 @pytest.mark.parametrize("prompt", ["full", "brief"])
@@ -78,7 +78,7 @@ def test_the_requests_of_few_tools_are_the_same_bytes_with_and_without(count, pr
 
 
 def test_many_tools_are_deferred_by_default():
-    first, second = asked(Agency(60).ask, use("berth_59"), "ok")
+    first, second = asked(Agency(60).ask, use("berth_59", city="Rome"), "ok")
     assert offered(first) == offered(second) == TWO
     assert second["messages"][-1]["content"] == "berth_59 of Rome"
 
@@ -116,7 +116,7 @@ def test_functions_that_nobody_declared_are_deferred_too():
         """{question}"""
         raise NotHandled
 
-    first, second = asked(ask, use("helper"), "ok", defer_tools=0, tool_collection="auto")
+    first, second = asked(ask, use("helper", city="Rome"), "ok", defer_tools=0, tool_collection="auto")
     assert offered(first) == TWO
     assert second["messages"][-1]["content"] == "helped in Rome"
 
@@ -133,7 +133,7 @@ def beginnings_hold(requests: list[Any]) -> bool:
 
 def test_what_was_deferred_stays_so_when_few_tools_are_left():
     agency = Agency(60)
-    with handler(stack()), handler(ScriptedModel("one", use("berth_0"), "two")) as model:
+    with handler(stack()), handler(ScriptedModel("one", use("berth_0", city="Rome"), "two")) as model:
         agency.ask("?")
         for number in range(1, 60):
             delattr(agency, f"berth_{number}")
@@ -165,10 +165,14 @@ def test_tools_that_come_in_the_middle_of_a_call_change_nothing_of_it():
     with handler(stack()), handler(ScriptedModel(calls("grow"), "ok")) as model:
         Growing(2).ask("?")
     assert [len(offered(request)) for request in model.requests] == [4, 62]
-    with handler(stack(defer_tools=100)), handler(ScriptedModel(use("grow"), use("berth_50", "v"), "ok")) as model:
+    with (
+        handler(stack(defer_tools=100)),
+        handler(ScriptedModel(use("grow"), use("berth_50", "v", city="Rome"), "ok")) as model,
+    ):
         grown = Growing(2)
         grown.ask("?")
     assert [offered(request) for request in model.requests] == [TWO] * 3
+    assert model.requests[-1]["messages"][-1]["content"] == "berth_50 of Rome"
 
 
 def test_all_skills_of_an_agent_have_the_same_two():
@@ -187,6 +191,32 @@ def test_agents_decide_for_themselves():
         for agency in (small, large, small, large):
             agency.ask("?")
     assert [offered(request) == TWO for request in model.requests] == [False, True, False, True]
+
+
+def test_a_call_on_another_history_decides_nothing_for_that_of_the_agent():
+    agency = Agency(60)
+    with handler(stack()), handler(ScriptedModel("one", "two")) as model:
+        run(agency.ask, "?", history=[])
+        for number in range(1, 60):
+            delattr(agency, f"berth_{number}")
+        agency.ask("!")
+    assert [offered(request) == TWO for request in model.requests] == [True, False]
+
+
+def test_a_call_inside_a_tool_of_the_same_agent_goes_by_what_was_decided():
+    class Asking(Agency):
+        ask = Agency.ask
+
+        @Tool.define
+        def again(self) -> str:
+            """Ask again, with fewer tools."""
+            for number in range(1, 60):
+                delattr(self, f"berth_{number}")
+            return self.ask("!")
+
+    with handler(stack()), handler(ScriptedModel(use("again"), "inside", "ok")) as model:
+        Asking(60).ask("?")
+    assert [offered(request) for request in model.requests] == [TWO] * 3
 
 
 def test_a_call_that_failed_leaves_the_next_one_the_same_beginning():

@@ -233,6 +233,18 @@ def test_two_folders_and_hash_seeds_give_the_same_text(script, launch, tmp_path)
     assert str(tmp_path) not in texts[0]
 
 
+def test_the_page_shows_what_the_command_prints(launch):
+    root = Path(__file__).parents[2]
+    page = (root / "docs/launcher.md").read_text()
+    example = page.partition("    $ effectful-agents prompt ")[2].partition("\n\nAfter the messages")[0]
+    words, *shown = (line.removeprefix("    ") for line in example.splitlines())
+    done = launch("prompt", *words.split(), program=[str(CONSOLE)], cwd=root)
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = iter(done.stdout.splitlines())
+    assert len(shown) > 10
+    assert [line for line in shown if line != "…" and line not in printed] == []  # each behind the one before
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("plain", [False, True])
 def test_colours_only_on_a_terminal_that_wants_them(plain, script, launch, tmp_path):

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import inspect
 import pickle
-from typing import Any
+from typing import Any, NewType
 
 import pytest
 
@@ -202,6 +202,17 @@ def test_an_annotation_that_names_nothing_is_told_when_it_is_needed():
 
     with pytest.raises(DefinitionError, match="`Absent`"):
         _ = do.__signature__
+
+
+def test_an_annotation_of_a_method_may_name_a_new_type_of_its_class():
+    class Till:
+        Cents = NewType("Cents", int)
+
+        @Tool.define
+        def pay(self, cents: Cents) -> None:
+            """Pay."""
+
+    assert Till().pay.__signature__.parameters["cents"].annotation is Till.Cents
 
 
 def test_a_definition_error_is_one_of_configuration_and_of_type():

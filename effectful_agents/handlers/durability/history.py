@@ -54,6 +54,7 @@ class HistoryBuilder(ObjectInterpretation[Any, Any]):  # noqa: D101 - it has not
         # far, with the running calls marked as such.
         seed = close_calls(outer.buffer, outer.buffer.open_calls(), RUNNING)
         with transaction(seed, write_back=False) as buffer, _recorded(kept, _Running(buffer)) as running:
+            buffer.memo = outer.buffer.memo
             buffer.reserve(outer.buffer.reserved)
             value = fwd()
         outer.buffer.reserve(buffer.call_ids())

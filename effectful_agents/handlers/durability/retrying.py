@@ -15,7 +15,8 @@ from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import AssistantResult, DecodedToolCall, ToolResult, call_assistant, call_tool
 from effectful_agents.operations.world import sleep
 from effectful_agents.runtime import fwd, implements
-from effectful_agents.types import History, Tool
+from effectful_agents.types import Tool
+from effectful_agents.types.history import stand_in
 
 __all__ = ["TenacityRetryer"]
 
@@ -96,7 +97,9 @@ class TenacityRetryer(PromptInjectingInterpretation):
             if pending is not None:  # the first attempt, which has been made already
                 pending, raised = None, pending
                 raise raised
-            return fwd(history if messages is history else _followed(messages, history, start), *rest)
+            if messages is history:
+                return fwd(history, *rest)
+            return fwd(stand_in([*messages, *history[start:]], messages, history), *rest)
 
         reply = self.call_assistant_retryer.copy()(attempt)
         del history[start:]
@@ -116,11 +119,3 @@ class TenacityRetryer(PromptInjectingInterpretation):
             raise
         finally:
             _taken_on.set(outer)
-
-
-def _followed(messages: Sequence[Message], history: MutableSequence[Message], start: int) -> History:
-    """What is sent in the place of the history, and what the history got since; what is taken there is taken here."""
-    longer = History([*messages, *history[start:]])
-    for taken in (messages, history):
-        longer.reserve((taken if isinstance(taken, History) else History(taken)).call_ids())
-    return longer

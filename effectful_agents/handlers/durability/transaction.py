@@ -42,6 +42,8 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
     ['user', 'assistant']
     """
     buffer = History(prefix or ())
+    if isinstance(prefix, History):
+        buffer.memo = prefix.memo  # it is the same conversation
     seed, added = list(buffer), list[Message]()
 
     def append(message: Message) -> None:
@@ -78,13 +80,10 @@ def _write_back(prefix: MutableSequence[Message], seed: list[Message], buffer: H
         theirs = [
             message
             for message in others
-            if message["role"] != "system" and not instead.get(id(message), _NOTHING) <= known
+            if message["role"] != "system" and not (id(message) in instead and instead[id(message)] <= known)
         ]
         _note_what_stands_for_others(instead, seed, buffer, added)
         prefix[:] = [*buffer, *with_free_ids(theirs, buffer.call_ids())]
-
-
-_NOTHING = frozenset({0})  # no message has this identity
 
 
 def _instead(prefix: MutableSequence[Message]) -> dict[int, frozenset[int]]:

@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, cast
 
 import pydantic
@@ -54,7 +54,7 @@ class Catalogue:
         self.tools = in_order(deferred)
         self.others = others
         self.max_results = max_results
-        self.names = _named(self.tools) if names is None else names
+        self.names = Names().named(self.tools) if names is None else names
         self._callable = {**{tool.__name__: tool for tool in others}, **self.names}
         self.offered = ToolSet((self.search_tools, use_tool, *others))
 
@@ -153,46 +153,40 @@ class Names:
     def of(self, catalogue: Catalogue) -> Catalogue:
         """The catalogue under these names; the same object where they are those that it has."""
         if catalogue not in self._seen:
-            names = _named(catalogue.tools, self._holders, self._shared)
+            names = self.named(catalogue.tools)
             same = list(names.items()) == list(catalogue.names.items())
+            # None for itself: the value would keep its own key alive.
             self._seen[catalogue] = (
                 None if same else Catalogue(catalogue.tools, catalogue.others, catalogue.max_results, names)
             )
         return self._seen[catalogue] or catalogue
 
+    def named(self, tools: Iterable[Tool]) -> dict[str, Tool]:
+        """Tools by name, sorted; of those with the same name all but one have a number."""
+        by_name: dict[str, list[Tool]] = {}
+        for tool in tools:
+            by_name.setdefault(tool.__name__, []).append(tool)
+        self._shared |= {name for name, alike in by_name.items() if len(alike) > 1}
+        had: dict[int, list[str]] = {}
+        for name, serial in self._holders.items():
+            had.setdefault(serial, []).append(name)
+        named: dict[str, Tool] = {}
+        for base, alike in by_name.items():
+            free = _numbered(base)
+            # Those that have a name keep it.
+            for tool in sorted(alike, key=lambda one: one.function.serial not in had):
+                serial = tool.function.serial
+                wanted = (one for one in had.get(serial, ()) if _is_numbered(one, base))
+                candidates = itertools.chain(wanted, free)
+                name = next(one for one in candidates if one not in named and self._may_have(serial, one))
+                self._holders[name] = serial
+                if name != base:
+                    self._shared.add(name)
+                named[name] = tool
+        return dict(sorted(named.items()))
 
-def _named(
-    tools: Iterable[Tool], holders: dict[str, int] | None = None, shared: set[str] | None = None
-) -> dict[str, Tool]:
-    """The tools by name, in the order given; of those with the same name all but one have a number.
-
-    Args:
-        tools: The tools.
-        holders: Who had a name before, by serial numbers; it is changed.
-        shared: Names that several had; it is changed.
-    """
-    holders = {} if holders is None else holders
-    shared = set() if shared is None else shared
-    by_name: dict[str, list[Tool]] = {}
-    for tool in tools:
-        by_name.setdefault(tool.__name__, []).append(tool)
-    shared |= {name for name, alike in by_name.items() if len(alike) > 1}
-    named: dict[str, Tool] = {}
-    had: dict[int, list[str]] = {}
-    for name, serial in holders.items():
-        had.setdefault(serial, []).append(name)
-    for base, alike in by_name.items():
-        free = _numbered(base)
-        # Those that have a name keep it.
-        for tool in sorted(alike, key=lambda one: one.function.serial not in had):
-            wanted = (one for one in had.get(tool.function.serial, ()) if _is_numbered(one, base))
-            candidates = itertools.chain(wanted, free)
-            name = next(one for one in candidates if one not in named and _may_have(tool, one, holders, shared))
-            holders[name] = tool.function.serial
-            if name != base:
-                shared.add(name)
-            named[name] = tool
-    return {name: named[name] for name in sorted(named)}
+    def _may_have(self, serial: int, name: str) -> bool:
+        return name not in self._shared or self._holders.get(name, serial) == serial
 
 
 def _numbered(name: str) -> Iterator[str]:
@@ -203,11 +197,6 @@ def _numbered(name: str) -> Iterator[str]:
 def _is_numbered(name: str, base: str) -> bool:
     number = name.removeprefix(f"{base}_")
     return name == base or (number != name and number.isdecimal())
-
-
-def _may_have(tool: Tool, name: str, holders: Mapping[str, int], shared: Collection[str]) -> bool:
-    holder = holders.get(name)
-    return holder is None or holder == tool.function.serial or name not in shared
 
 
 def _fitting(names: Sequence[str], texts: Sequence[str], room: int) -> list[str]:

@@ -16,7 +16,7 @@ from effectful_agents.operations.history import get_history
 from effectful_agents.operations.loop import AssistantResult, call_assistant, completion
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import History, Scope, Tool
-from effectful_agents.types.history import place_of_request
+from effectful_agents.types.history import place_of_request, stand_in
 
 __all__ = ["HistoryCompactor"]
 
@@ -247,9 +247,8 @@ class _Call:
         if messages is history and self._instead is None and not _is_nested(messages, self.question):
             history[:] = shorter
             return history
-        instead = History(shorter)
-        # The history has them still, and those of calls that will join it are reserved there.
-        instead.reserve((messages if isinstance(messages, History) else History(messages)).call_ids())
+        # The history has them still, and identifiers of calls that will join it are reserved there.
+        instead = stand_in(shorter, messages)
         self._instead = instead, _Place.at_end(messages)
         return instead
 

@@ -14,7 +14,7 @@ from effectful_agents.handlers.legibility.catalogue import Catalogue, Names, mea
 from effectful_agents.handlers.legibility.catalogue import use_tool as _use_tool  # a tool in the scope of this module
 from effectful_agents.messages import Message, Response, ToolChoice
 from effectful_agents.operations.counting import estimate_tokens
-from effectful_agents.operations.history import conversation
+from effectful_agents.operations.history import get_history
 from effectful_agents.operations.loop import AssistantResult, call_assistant, completion
 from effectful_agents.operations.templates import prompted_tools
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
@@ -112,7 +112,8 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
         """The catalogue of a turn, or None where nothing is deferred; the same for the same set of tools."""
         # By values and not by this handler, which the set, that of a module above all, may long outlive.
         key = DeferredTools, self.max_results, self.threshold, self.always
-        decided = _kept_for_the_conversation(env)
+        history = get_history()
+        decided = history.memo if isinstance(history, History) else env.memo
         if decided.get(key) is False or not tools or _use_tool in tools:  # one further inside has done it
             return None
         tools = prompted_tools(tools)
@@ -147,12 +148,6 @@ class _Choice(NamedTuple):
 
     catalogue: Catalogue | None
     pays: bool
-
-
-def _kept_for_the_conversation(env: Scope) -> dict[Any, Any]:
-    """Where it is kept what holds for a whole conversation: that of the agent, or else the call is all of it."""
-    history = conversation(env.skill) if env.skill.agent is not None else None
-    return history.memo if isinstance(history, History) else env.memo
 
 
 def _check_number(name: str, value: Any, least: int) -> None:

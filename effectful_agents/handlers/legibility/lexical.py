@@ -80,7 +80,7 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
             raise
         except ConfigurationError as error:
             # A function that nobody declared may well have types that are for Python only.
-            level = logging.DEBUG if is_implicit(tool) else logging.WARNING
+            level = logging.WARNING if implicit_target(tool) is None else logging.DEBUG
             _log.log(level, "the tool `%s` is not offered to the model: %s", tool.__name__, error)
             return False
         return True
@@ -166,8 +166,3 @@ def _look(env: Scope, kinds: frozenset[type]) -> tuple[list[str], list[Any]]:
 
 def _offers(value: Any) -> bool:
     return is_tool(value) or is_agent(value)
-
-
-def is_implicit(tool: Tool) -> bool:
-    """Whether a tool stands for a function that was not declared as one; `__implicit_target__` is that function."""
-    return implicit_target(tool) is not None

@@ -133,7 +133,7 @@ def _prompts_of_file(path: Path, shown: str) -> _Prompts:
             raise PromptError(f"{shown}: there is no such file or folder.")
         known = ", ".join(f"`{suffix}`" for suffix in (*_TREES, *_MARKDOWN))
         raise PromptError(f"{shown}: what kind of file this is its name does not say; it ends in {known}.")
-    tree = read(_text(path, shown), shown, 1)
+    tree = read(_text(path, shown), shown)
     if tree is None:
         raise PromptError(f"{shown}: the file is empty.")
     return {template.name: template for template in templates_of(tree, shown)}

@@ -13,8 +13,8 @@ from effectful_agents.operations.templates import PromptTemplate
 
 __all__ = ["Read", "Tree", "read_json", "read_yaml", "templates_of"]
 
-type Read = Callable[[str, str, int], Tree | None]
-"""Reads a text: of this file, whose name is shown, from this line on. None for an empty text."""
+type Read = Callable[[str, str], Tree | None]
+"""Reads a text: of this file, whose name is shown. None for an empty text."""
 
 _TEXT, _NUMBER, _MAPPING = "a text", "a number", "a mapping"
 
@@ -101,7 +101,7 @@ class _Pairs(list[tuple[str, Any]]):
     """The members of an object, those too whose key stands twice."""
 
 
-def read_json(text: str, shown: str, line: int) -> Tree | None:
+def read_json(text: str, shown: str) -> Tree:
     """Read JSON.
 
     Raises:
@@ -142,8 +142,16 @@ _MOST_ALIASES = 1000
 _TAGS = {"str": _TEXT, "int": _NUMBER, "float": _NUMBER, "timestamp": _NUMBER, "null": "null", "bool": "a truth value"}
 
 
-def read_yaml(text: str, shown: str, line: int) -> Tree | None:
+def read_yaml(text: str, shown: str, line: int = 1) -> Tree | None:
     """Read YAML; a key is the text that it is written as, so that `no` and `1.10` are names.
+
+    Args:
+        text: The text.
+        shown: The name of its file.
+        line: The line of the file at which it begins.
+
+    Returns:
+        The tree; None for an empty text.
 
     Raises:
         PromptError: It is none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from effectful_agents.errors import OptionError, PromptError, UnknownPromptError
@@ -104,10 +104,9 @@ class PromptRegistry(ObjectInterpretation[Any, Any]):
 
     @implements(skill_prompt)
     def skill_prompt(self, skill: Skill[..., Any]) -> PromptTemplate:
-        for name in skill.prompt_names:
-            template = self.find(name)
-            if template is not None:
-                return template
+        template = self._of(skill)
+        if template is not None:
+            return template
         try:
             return fwd()
         except UnknownPromptError as error:
@@ -115,8 +114,10 @@ class PromptRegistry(ObjectInterpretation[Any, Any]):
 
     def find(self, name: str) -> PromptTemplate | None:
         """The prompt of this name, of the first provider that has it, or None."""
-        found = (_found(provider, name) for provider in self.providers)
-        return next((template for template in found if template is not None), None)
+        return _first(_found(provider, name) for provider in self.providers)
+
+    def _of(self, skill: Skill[..., Any]) -> PromptTemplate | None:
+        return _first(map(self.find, skill.prompt_names))
 
     def names(self) -> Collection[str]:
         """The names of all prompts, sorted."""
@@ -141,8 +142,7 @@ class PromptRegistry(ObjectInterpretation[Any, Any]):
             UnknownPromptError: There is none for a skill.
         """
         for skill in skills:
-            found = (self.find(name) for name in skill.prompt_names)
-            template = next((one for one in found if one is not None), None)
+            template = self._of(skill)
             if template is None:
                 raise UnknownPromptError(skill.prompt_names[0], self.names(), skill=skill.__name__)
             skill.prompted(template)
@@ -165,6 +165,10 @@ class PromptRegistry(ObjectInterpretation[Any, Any]):
                 put()
 
         return put_all
+
+
+def _first(templates: Iterable[PromptTemplate | None]) -> PromptTemplate | None:
+    return next((one for one in templates if one is not None), None)
 
 
 def _found(provider: PromptProvider, name: str) -> PromptTemplate | None:

@@ -8,7 +8,7 @@ from typing import Any
 from effectful_agents.errors import ContextLengthError, ProviderError
 from effectful_agents.handlers.legibility.output_cap import shortened
 from effectful_agents.messages import Message, UserMessage
-from effectful_agents.messages.text import safe_text
+from effectful_agents.messages.text import safe_text, text_for_reading
 from effectful_agents.operations.counting import estimate_tokens
 from effectful_agents.operations.telling import ask_aside
 
@@ -129,7 +129,7 @@ def _calls(message: Message) -> Any:
 
 
 def _line(message: Message, names: Mapping[str, str]) -> str:
-    text = _text(message.get("content"))
+    text = text_for_reading(message.get("content"))
     match message["role"]:
         case "tool":
             return f"{names.get(message['tool_call_id'], 'The tool')} returned: {text}"
@@ -142,12 +142,6 @@ def _line(message: Message, names: Mapping[str, str]) -> str:
             return text if is_summary(message) else f"User: {text}"
 
 
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        return "".join(part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in content)
-    return content or ""
-
-
 def _ask(task: str, conversation: str, most: int) -> str:
     messages: list[Message] = [{"role": "system", "content": task}, {"role": "user", "content": conversation}]
     return _read(ask_aside({"messages": messages, "max_tokens": most}), most)
@@ -158,7 +152,7 @@ def _read(response: Any, most: int) -> str:
         choice = response["choices"][0]
         message: Any = choice["message"]
         reason, refusal = choice.get("finish_reason"), message.get("refusal")
-        text = safe_text(_text(message.get("content"))).strip()
+        text = safe_text(text_for_reading(message.get("content"))).strip()
     except (LookupError, TypeError, AttributeError) as error:
         raise ProviderError("the reply that should be a summary has not the form of a reply") from error
     if refusal or reason == "content_filter":

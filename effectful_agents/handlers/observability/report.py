@@ -8,6 +8,7 @@ from typing import Any
 
 from effectful_agents.encoding import render_section
 from effectful_agents.messages import Message, Request, SystemMessage
+from effectful_agents.messages.text import text_for_reading
 from effectful_agents.operations.counting import TokenCount, count_tokens
 from effectful_agents.operations.prompt import PromptSection, section
 
@@ -65,10 +66,10 @@ class Report:
                 for part in _sections(half):
                     yield self._row(1, part)
             yield ""
-        yield _text(message.get("content"))
+        yield text_for_reading(message.get("content"))
 
     def _row(self, depth: int, part: PromptSection) -> str:
-        counted = self._count(_text(render_section(section("", part))))
+        counted = self._count(text_for_reading(render_section(section("", part))))
         number = f"{'~' if counted.estimated else ''}{counted.tokens:,}"
         return f"{number:>8}  {'  ' * depth}{part['title'] or '(the task)'}"
 
@@ -88,10 +89,3 @@ def _sections(prompt: PromptSection) -> Iterator[PromptSection]:
     for part in prompt["content"]:
         if part["type"] == "prompt_section" and render_section(section("", part)):
             yield part
-
-
-def _text(content: Any) -> str:
-    """The text of a message; what is no text is named."""
-    if not isinstance(content, list):
-        return content or ""
-    return "\n".join(part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in content)

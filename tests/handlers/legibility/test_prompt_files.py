@@ -113,9 +113,9 @@ VALUES = TEXTS | st.fixed_dictionaries({"text": TEXTS}, optional={"version": NAM
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
 def test_json_and_yaml_say_the_same(prompts):
-    trees = [read_json(json.dumps(prompts), "p", 1)]
+    trees = [read_json(json.dumps(prompts), "p")]
     trees += [
-        read_yaml(yaml.safe_dump(prompts, allow_unicode=unicode, sort_keys=False), "p", 1) for unicode in (True, False)
+        read_yaml(yaml.safe_dump(prompts, allow_unicode=unicode, sort_keys=False), "p") for unicode in (True, False)
     ]
     one, *others = [list(templates_of(tree, "p")) for tree in trees if tree is not None]
     assert others == [one, one]
