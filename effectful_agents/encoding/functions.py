@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 from effectful_agents.encoding.marks import CODEC
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.registry import Codec
+from effectful_agents.encoding.source_text import last_function, parameters_of
 from effectful_agents.encoding.splicing import SplicedRegion, splice_function
 from effectful_agents.errors import (
     Denied,
@@ -45,7 +46,6 @@ __all__ = [
     "FunctionOf",
     "SynthesizedFunction",
     "called_skill",
-    "last_definition",
     "made_function",
     "runs_code",
     "source_of_function",
@@ -145,7 +145,7 @@ def made_function(
     """
     filename = generated_name(source, label)
     tree = code.parse(source, filename)
-    definition = last_definition(tree)
+    definition = last_function(tree)
     check(definition)
     code.type_check(*splice())
     namespace = dict(names)
@@ -159,24 +159,8 @@ def made_function(
     return function, namespace
 
 
-def last_definition(tree: ast.Module) -> ast.FunctionDef | ast.AsyncFunctionDef:
-    """The `def` that a source ends with.
-
-    Raises:
-        ValueError: It ends with something else.
-    """
-    last = tree.body[-1] if tree.body else None
-    if not isinstance(last, ast.FunctionDef | ast.AsyncFunctionDef):
-        raise ValueError(
-            "the source does not end with a function. Write imports and helpers first, and last its `def`."
-        )
-    return last
-
-
 def _check_annotated(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    arguments = definition.args
-    everything = [*arguments.posonlyargs, *arguments.args, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg]
-    missing = [f"`{one.arg}`" for one in everything if one is not None and one.annotation is None]
+    missing = [f"`{one.arg}`" for one in parameters_of(definition) if one.annotation is None]
     if definition.returns is None:
         missing.append("the result")
     if missing:
