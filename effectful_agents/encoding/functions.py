@@ -24,17 +24,10 @@ from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.registry import Codec
 from effectful_agents.encoding.source_text import last_function, parameters_of
 from effectful_agents.encoding.splicing import SplicedRegion, splice_function
-from effectful_agents.errors import (
-    Denied,
-    EncodingError,
-    MissingHandlerError,
-    ReplayDivergence,
-    TypeCheckerError,
-    UncertainEffect,
-    describe_exception,
-)
+from effectful_agents.errors import EncodingError, describe_exception
 from effectful_agents.generated import generated_name, is_generated_name
 from effectful_agents.operations import code
+from effectful_agents.operations.doctests import ENDS_CALL
 from effectful_agents.runtime import interpretation
 from effectful_agents.types import Scope, Skill
 
@@ -51,9 +44,6 @@ __all__ = [
     "source_of_function",
     "told_as_problem",
 ]
-
-ENDS_CALL = (MissingHandlerError, TypeCheckerError, Denied, UncertainEffect, ReplayDivergence)
-"""What code may raise while it is decoded, and the model could do nothing about."""
 
 PROBLEM = "generated_code"
 """Pydantic's type of the errors about code: they may be long, a diagnosis or a traceback."""
