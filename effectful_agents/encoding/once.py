@@ -40,7 +40,7 @@ def one_decoding() -> Generator[None]:
 
 
 def run_once(decode: _Decode) -> _Decode:
-    """The `decode` of a codec at one place of a type, which makes a value of the same source once in a decoding."""
+    """A function of a written value and the context, at one place of a type, which runs once for each in a decoding."""
 
     def read(written: Any, context: Any) -> Any:
         runs = _runs.get()

@@ -156,7 +156,9 @@ def test_without_an_executor_it_says_what_to_install():
         code.run_doctests(documented(">>> 1\n1"), {})
 
 
-@pytest.mark.parametrize("error", [Denied("no"), TypeCheckerError("broke off"), Suspended("wait"), MissingHandlerError("ask", "Install it.")])
+@pytest.mark.parametrize(
+    "error", [Denied("no"), TypeCheckerError("broke off"), Suspended("wait"), MissingHandlerError("ask", "Install it.")]
+)
 def test_what_ends_a_call_is_no_failed_example(error):
     def act() -> None:
         raise error
