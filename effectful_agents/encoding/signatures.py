@@ -13,7 +13,7 @@ from typing import Any
 from effectful_agents.encoding.names import type_name
 from effectful_agents.types import Tool
 
-__all__ = ["sets_in_order", "signature_text"]
+__all__ = ["Verbatim", "sets_in_order", "signature_text"]
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
@@ -87,8 +87,8 @@ def _sorted_set(text: str) -> str:
 _POINTED = re.compile("<[^<>]*>")
 
 
-class _Verbatim:
-    """Something that `inspect` writes into a signature as the text that it is given."""
+class Verbatim:
+    """Something that `inspect` writes into a signature, as annotation or default, as the text that it is given."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -97,12 +97,12 @@ class _Verbatim:
         return self.text
 
 
-def _annotation(annotation: Any) -> _Verbatim:
-    return _Verbatim("Any" if annotation is inspect.Parameter.empty else type_name(annotation, metadata=True))
+def _annotation(annotation: Any) -> Verbatim:
+    return Verbatim("Any" if annotation is inspect.Parameter.empty else type_name(annotation, metadata=True))
 
 
 def _default(value: Any) -> Any:
-    return value if value is inspect.Parameter.empty else _Verbatim(_SORTED.repr(value))
+    return value if value is inspect.Parameter.empty else Verbatim(_SORTED.repr(value))
 
 
 # Unlike `repr` it writes sets in a fixed order.
