@@ -12,6 +12,7 @@ import pydantic
 from effectful_agents.encoding.adapters import Adapter, no_form, object_adapter, type_adapter
 from effectful_agents.encoding.decoding import Misfit, explain, refuse_double_keys, validate_text
 from effectful_agents.encoding.names import TypeCache, plain_type, type_name
+from effectful_agents.encoding.once import one_decoding
 from effectful_agents.encoding.schema import adapter_schema, json_schema
 from effectful_agents.encoding.strict import admits_null, is_strict, strict_form
 from effectful_agents.errors import EncodingError
@@ -116,14 +117,13 @@ class AnswerCodec:
             raise ValueError("empty answer")
         if self._is_text:
             return self._decode_text(content, context)
-        if self._validate_wrapped is not None:
-            try:
-                value = self._validate_wrapped(content, context=context)["value"]
-            except pydantic.ValidationError:
-                return self._decode_forgiving(content, context, strict=strict)
-            refuse_double_keys(content)
-            return value
-        return self._decode_forgiving(content, context, strict=strict)
+        with one_decoding():
+            return self._decode_json(content, context, strict=strict)
+
+    @property
+    def has_code(self) -> bool:
+        """Whether a part of the answer is code, which runs when the answer is decoded."""
+        return bool(self._adapter.code)
 
     def reader(self, data: Any) -> Callable[..., Any]:
         """What reads an answer from JSON text, where what has come of it holds this data; for answers in JSON only."""
@@ -139,6 +139,16 @@ class AnswerCodec:
             return self._validate_text(safe_text(content), context=context)
         except pydantic.ValidationError as error:
             raise ValueError(explain(error.errors(include_url=False, include_context=False))) from error
+
+    def _decode_json(self, content: str, context: Any, *, strict: bool) -> Any:
+        if self._validate_wrapped is not None:
+            try:
+                value = self._validate_wrapped(content, context=context)["value"]
+            except pydantic.ValidationError:
+                return self._decode_forgiving(content, context, strict=strict)
+            refuse_double_keys(content)
+            return value
+        return self._decode_forgiving(content, context, strict=strict)
 
     def _decode_forgiving(self, content: str, context: Any, *, strict: bool) -> Any:
         """Read an answer that is not quite in the form that was asked for; the error that tells most stands."""

@@ -6,10 +6,12 @@ import ast
 import copy
 import inspect
 import itertools
+from inspect import Parameter
 from typing import Any, NamedTuple
 
 from effectful_agents.encoding.declarations import Declarations
 from effectful_agents.encoding.places import Place, raw_function
+from effectful_agents.encoding.signatures import Verbatim
 from effectful_agents.encoding.source_text import Edit, edited, end_of_parameters
 from effectful_agents.types import Skill
 
@@ -18,10 +20,8 @@ __all__ = ["GIVEN", "Contract", "Given", "with_annotations"]
 GIVEN = "_given_"
 """What the names of the skill's own parameters begin with, so that code may bind the plain ones anew."""
 
-
-_KINDS = inspect.Parameter
-_STARS = {_KINDS.VAR_POSITIONAL: "*", _KINDS.VAR_KEYWORD: "**"}
-_BY_PLACE = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
+_STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
+_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Given(NamedTuple):
@@ -61,18 +61,17 @@ class Contract(NamedTuple):
     @classmethod
     def _written(cls, place: Place) -> Contract:
         given = place.node.args
-
-        def one(kind: Any, argument: ast.arg | None) -> list[Given]:
-            if argument is None:
-                return []
-            return [Given(kind, argument.arg, _text(argument.annotation), _inside(argument.annotation, place))]
-
+        arguments: list[tuple[Any, ast.arg | None]] = [
+            *((Parameter.POSITIONAL_ONLY, one) for one in given.posonlyargs),
+            *((Parameter.POSITIONAL_OR_KEYWORD, one) for one in given.args),
+            (Parameter.VAR_POSITIONAL, given.vararg),
+            *((Parameter.KEYWORD_ONLY, one) for one in given.kwonlyargs),
+            (Parameter.VAR_KEYWORD, given.kwarg),
+        ]
         parameters = [
-            *(made for argument in given.posonlyargs for made in one(_KINDS.POSITIONAL_ONLY, argument)),
-            *(made for argument in given.args for made in one(_KINDS.POSITIONAL_OR_KEYWORD, argument)),
-            *one(_KINDS.VAR_POSITIONAL, given.vararg),
-            *(made for argument in given.kwonlyargs for made in one(_KINDS.KEYWORD_ONLY, argument)),
-            *one(_KINDS.VAR_KEYWORD, given.kwarg),
+            Given(kind, one.arg, _text(one.annotation), _inside(one.annotation, place))
+            for kind, one in arguments
+            if one is not None
         ]
         if parameters and not parameters[0].outside and place.receiver and place.kind != "staticmethod":
             receiver = f"type[{place.receiver}]" if place.kind == "classmethod" else place.receiver
@@ -82,7 +81,7 @@ class Contract(NamedTuple):
     @classmethod
     def _made(cls, skill: Skill, declarations: Declarations) -> Contract:
         def text(tp: Any) -> str:
-            return "" if tp is _KINDS.empty else repr(declarations.named(tp))
+            return "" if tp is Parameter.empty else repr(declarations.named(tp))
 
         signature = _signature(skill)
         named = [(one.kind, one.name, text(one.annotation)) for one in signature.parameters.values()]
@@ -92,21 +91,16 @@ class Contract(NamedTuple):
     @property
     def header(self) -> str:
         """The parameters of a function that stands beside the skill; their names begin with `GIVEN`."""
-        written: list[str] = []
-        kinds = [one.kind for one in self.parameters]
-        for number, (kind, name, outside, _) in enumerate(self.parameters):
-            if kind is _KINDS.KEYWORD_ONLY and not any(k in (kind, _KINDS.VAR_POSITIONAL) for k in kinds[:number]):
-                written.append("*")
-            annotation = f": {outside}" if outside else ""
-            written.append(f"{_STARS.get(kind, '')}{GIVEN}{name}{annotation}")
-            if kind is _KINDS.POSITIONAL_ONLY and kinds[number + 1 : number + 2] != [kind]:
-                written.append("/")
-        return ", ".join(written)
+        given = [
+            Parameter(GIVEN + name, kind, annotation=Verbatim(outside) if outside else Parameter.empty)
+            for kind, name, outside, _ in self.parameters
+        ]
+        return str(inspect.Signature(given))[1:-1]
 
     @property
     def arguments(self) -> str:
         """The arguments of a call that passes the parameters on."""
-        by_name = {one.name: f"{one.name}=" for one in self.parameters if one.kind is _KINDS.KEYWORD_ONLY}
+        by_name = {one.name: f"{one.name}=" for one in self.parameters if one.kind is Parameter.KEYWORD_ONLY}
         return ", ".join(
             f"{by_name.get(one.name, '')}{_STARS.get(one.kind, '')}{GIVEN}{one.name}" for one in self.parameters
         )
@@ -166,7 +160,7 @@ def with_annotations(code: str, function: ast.FunctionDef | ast.AsyncFunctionDef
 
     places = [*arguments.posonlyargs, *arguments.args]
     by_place = list(contract.annotations(*_BY_PLACE).values())[: len(places)]
-    by_name = contract.annotations(_KINDS.KEYWORD_ONLY)
+    by_name = contract.annotations(Parameter.KEYWORD_ONLY)
     for argument, text in itertools.zip_longest(places, by_place):
         annotate(argument, text if text is not None else by_name.get(argument.arg, ""))
     for argument in arguments.kwonlyargs:
@@ -174,9 +168,9 @@ def with_annotations(code: str, function: ast.FunctionDef | ast.AsyncFunctionDef
     # What takes the rest may have to take what is no rest in the skill: it then has no type of its own.
     named = {one.arg for one in (*arguments.kwonlyargs, *arguments.args)}
     if arguments.vararg is not None and len(places) >= len(contract.annotations(*_BY_PLACE)):
-        annotate(arguments.vararg, "".join(contract.annotations(_KINDS.VAR_POSITIONAL).values()))
+        annotate(arguments.vararg, "".join(contract.annotations(Parameter.VAR_POSITIONAL).values()))
     if arguments.kwarg is not None and named.issuperset(by_name):
-        annotate(arguments.kwarg, "".join(contract.annotations(_KINDS.VAR_KEYWORD).values()))
+        annotate(arguments.kwarg, "".join(contract.annotations(Parameter.VAR_KEYWORD).values()))
     if function.returns is not None and contract.inner_result:
         edits.append(Edit.of(function.returns, contract.inner_result))
     elif contract.inner_result:

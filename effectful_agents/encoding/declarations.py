@@ -19,6 +19,7 @@ import typing
 from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
+from effectful_agents.encoding.signatures import Verbatim
 from effectful_agents.types import Tool
 
 __all__ = ["Declarations"]
@@ -260,30 +261,16 @@ class Declarations:
         if isinstance(function, Tool) and function.receiver is not None:
             signature = signature.replace(parameters=list(signature.parameters.values())[1:])
         start = "async def" if inspect.iscoroutinefunction(inner) else "def"
+        given = [
+            one.replace(
+                annotation=one.annotation if one.annotation is one.empty else Verbatim(self._quoted(one.annotation)),
+                default=one.default if one.default is one.empty else Verbatim("..."),
+            )
+            for one in signature.parameters.values()
+        ]
         returned = signature.return_annotation
-        result = _ANY if returned is inspect.Signature.empty else self._quoted(returned)
-        return [f"{start} {name}({self._parameters(signature)}) -> {result}: ..."]
-
-    def _parameters(self, signature: inspect.Signature) -> str:
-        written: list[str] = []
-        kinds = inspect.Parameter
-        last: Any = None
-        star = False
-        for one in signature.parameters.values():
-            if last is kinds.POSITIONAL_ONLY and one.kind is not last:
-                written.append("/")
-            if one.kind is kinds.KEYWORD_ONLY and not star:
-                written.append("*")
-                star = True
-            star = star or one.kind is kinds.VAR_POSITIONAL
-            stars = {kinds.VAR_POSITIONAL: "*", kinds.VAR_KEYWORD: "**"}.get(one.kind, "")
-            annotation = "" if one.annotation is kinds.empty else f": {self._quoted(one.annotation)}"
-            default = "" if one.default is kinds.empty else " = ..." if annotation else "=..."
-            written.append(f"{stars}{one.name}{annotation}{default}")
-            last = one.kind
-        if last is kinds.POSITIONAL_ONLY:
-            written.append("/")
-        return ", ".join(written)
+        result = _ANY if returned is signature.empty else self._quoted(returned)
+        return [f"{start} {name}{signature.replace(parameters=given, return_annotation=Verbatim(result))}: ..."]
 
     def _quoted(self, tp: Any) -> str:
         # In quotes, for a class that is only half declared.

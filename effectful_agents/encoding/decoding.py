@@ -22,6 +22,7 @@ from effectful_agents.encoding.forgiving import (
 )
 from effectful_agents.encoding.functions import PROBLEM
 from effectful_agents.encoding.names import without_addresses
+from effectful_agents.encoding.once import one_decoding
 from effectful_agents.errors import AgentsError
 from effectful_agents.messages.text import safe_text
 from effectful_agents.tracebacks import summary
@@ -93,14 +94,11 @@ def validate_text(validate: Validate, text: str, context: Any = None, *, strict:
     """
     text = safe_text(text)
     try:
-        try:
-            value = validate(text, context=context)
-        except pydantic.ValidationError as error:
-            misfit = Misfit(error.errors(include_url=False, include_context=False), _data(text))
-            if not _is_about_code(misfit):
+        with one_decoding():
+            try:
+                value = validate(text, context=context)
+            except pydantic.ValidationError:
                 return _validate_again(validate, text, context, strict=strict)
-            refuse_double_keys(text)
-            raise misfit from error
     except (AgentsError, ValueError):
         raise
     except Exception as error:  # a user's default, hash or the like, of which nobody knows for which part it ran
@@ -122,8 +120,6 @@ def _validate_again(validate: Validate, text: str, context: Any, *, strict: bool
         try:
             return _reread(validate, candidate, context, strict=strict)
         except Misfit as misfit:
-            if _is_about_code(misfit):
-                raise
             if last is None or not is_no_json(misfit):
                 last = misfit
     assert last is not None
@@ -141,8 +137,7 @@ def _reread(validate: Validate, text: str, context: Any, *, strict: bool) -> Any
             misfit = Misfit(error.errors(include_url=False, include_context=False), given)
         left_out = best is not None and any(detail["type"] == "missing" for detail in misfit.details)
         best = best if left_out else misfit
-        done = given is None or _is_about_code(misfit)
-        again = None if done else reread(misfit.details, parsed(text), strict=strict)
+        again = None if given is None else reread(misfit.details, parsed(text), strict=strict)
         if again is None:
             break
         text = written(again[0])
@@ -156,11 +151,6 @@ def _data(text: str) -> Any:
         return parsed(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _is_about_code(misfit: Misfit) -> bool:
-    """Whether code in it went wrong, which is not to run again: it may have done something by then."""
-    return any(detail["type"] == PROBLEM for detail in misfit.details)
 
 
 def is_no_json(misfit: Misfit) -> bool:

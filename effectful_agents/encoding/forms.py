@@ -33,6 +33,7 @@ from effectful_agents.encoding.mappings import made_of_mapping, mapping
 from effectful_agents.encoding.marks import ARGUMENTS, CODEC, MARK, Writer
 from effectful_agents.encoding.moments import told_apart
 from effectful_agents.encoding.names import full_name
+from effectful_agents.encoding.once import run_once
 from effectful_agents.encoding.recognized import VALIDATORS
 from effectful_agents.encoding.registry import Codec, find
 from effectful_agents.encoding.scalars import REWRITTEN
@@ -248,8 +249,10 @@ class Builder:
         if decode is None:
             self._refuse(path, f"{full_name(cls)} can be shown to a model, but not written by one")
             decode = _unreadable
-        if codec.runs_code and not self._quiet:
-            self.code.append((path, "a function" if node["type"] == "callable" else full_name(cls)))
+        if codec.runs_code:
+            decode = run_once(decode)
+            if not self._quiet:
+                self.code.append((path, "a function" if node["type"] == "callable" else full_name(cls)))
         if node["type"] == "callable":
             return self.written(Callable, form, decode, codec.encode, otherwise=core_schema.callable_schema())
         return self.written(cls, form, decode, codec.encode, otherwise=core_schema.is_instance_schema(cls))

@@ -22,18 +22,12 @@ from pydantic_core import PydanticCustomError
 from effectful_agents.encoding.marks import CODEC
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.registry import Codec
+from effectful_agents.encoding.source_text import last_function, parameters_of
 from effectful_agents.encoding.splicing import SplicedRegion, splice_function
-from effectful_agents.errors import (
-    Denied,
-    EncodingError,
-    MissingHandlerError,
-    ReplayDivergence,
-    TypeCheckerError,
-    UncertainEffect,
-    describe_exception,
-)
+from effectful_agents.errors import EncodingError, describe_exception
 from effectful_agents.generated import generated_name, is_generated_name
 from effectful_agents.operations import code
+from effectful_agents.operations.doctests import ENDS_CALL
 from effectful_agents.runtime import interpretation
 from effectful_agents.types import Scope, Skill
 
@@ -45,15 +39,11 @@ __all__ = [
     "FunctionOf",
     "SynthesizedFunction",
     "called_skill",
-    "last_definition",
     "made_function",
     "runs_code",
     "source_of_function",
     "told_as_problem",
 ]
-
-ENDS_CALL = (MissingHandlerError, TypeCheckerError, Denied, UncertainEffect, ReplayDivergence)
-"""What code may raise while it is decoded, and the model could do nothing about."""
 
 PROBLEM = "generated_code"
 """Pydantic's type of the errors about code: they may be long, a diagnosis or a traceback."""
@@ -145,7 +135,7 @@ def made_function(
     """
     filename = generated_name(source, label)
     tree = code.parse(source, filename)
-    definition = last_definition(tree)
+    definition = last_function(tree)
     check(definition)
     code.type_check(*splice())
     namespace = dict(names)
@@ -159,24 +149,8 @@ def made_function(
     return function, namespace
 
 
-def last_definition(tree: ast.Module) -> ast.FunctionDef | ast.AsyncFunctionDef:
-    """The `def` that a source ends with.
-
-    Raises:
-        ValueError: It ends with something else.
-    """
-    last = tree.body[-1] if tree.body else None
-    if not isinstance(last, ast.FunctionDef | ast.AsyncFunctionDef):
-        raise ValueError(
-            "the source does not end with a function. Write imports and helpers first, and last its `def`."
-        )
-    return last
-
-
 def _check_annotated(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    arguments = definition.args
-    everything = [*arguments.posonlyargs, *arguments.args, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg]
-    missing = [f"`{one.arg}`" for one in everything if one is not None and one.annotation is None]
+    missing = [f"`{one.arg}`" for one in parameters_of(definition) if one.annotation is None]
     if definition.returns is None:
         missing.append("the result")
     if missing:

@@ -6,7 +6,7 @@ import re
 import threading
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, TypeAliasType
 
 from effectful_agents.encoding.registry import on_change
@@ -121,25 +121,37 @@ def full_name(kind: Any) -> str:
     return name if local or module in ("builtins", "__main__") or not isinstance(kind, type) else f"{module}.{name}"
 
 
-def type_name(tp: Any) -> str:
+def type_name(tp: Any, *, metadata: bool = False) -> str:
     """A type as a person writes it, the same in every process.
 
-    >>> type_name(dict[str, int | None])
-    'dict[str, int | None]'
+    Args:
+        tp: The type.
+        metadata: Whether what stands behind it in `Annotated` is written as well, as its `repr`.
+
+    >>> type_name(dict[str, int | None]), type_name(tuple[int, ...])
+    ('dict[str, int | None]', 'tuple[int, ...]')
     """
+
+    def written(parts: Iterable[Any], between: str = ", ") -> str:
+        return between.join([type_name(part, metadata=metadata) for part in parts])
+
     origin, arguments = typing.get_origin(tp), typing.get_args(tp)
     if tp is None or tp is type(None):
         return "None"
+    if tp is ...:
+        return "..."
     if origin is Annotated:
-        return type_name(tp.__origin__)
+        plain = written([tp.__origin__])
+        return f"Annotated[{', '.join([plain, *map(repr, tp.__metadata__)])}]" if metadata else plain
     if origin in (typing.Union, types.UnionType):
-        return " | ".join(map(type_name, arguments))
+        return written(arguments, " | ")
     if origin is Literal:
         return f"Literal[{', '.join(map(_literal_name, arguments))}]"
     if origin is not None and origin is not tp:  # `Generic` is its own
-        return f"{type_name(origin)}[{', '.join(map(type_name, arguments))}]" if arguments else type_name(origin)
+        empty = origin is tuple and type(tp) is types.GenericAlias
+        return f"{written([origin])}[{written(arguments) or '()'}]" if arguments or empty else written([origin])
     if isinstance(tp, list | tuple):  # the parameters of a function
-        return f"[{', '.join(map(type_name, tp))}]"
+        return f"[{written(tp)}]"
     if isinstance(tp, str):
         return tp
     name = getattr(tp, "__qualname__", None) or getattr(tp, "__name__", None)

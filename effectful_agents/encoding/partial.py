@@ -36,6 +36,9 @@ class PartialDecoder:
     that is written as text may be another one for a moment, and a validator is asked about values that are not
     complete; what it raises means that there is no value yet.
 
+    An answer of which a part is code has no values before it is decoded as a whole: code that has not ended would run,
+    and run again with each piece.
+
     A value that is equal to the one before is not given again. The text is decoded when it has grown by two percent
     since the last time, so with each piece at first, and with every second kilobyte at 100; the last value is always
     given.
@@ -61,6 +64,8 @@ class PartialDecoder:
 
     def add(self, piece: str) -> Iterator[Any]:
         """Take in the next piece of the text, and give the value so far if there is a new one."""
+        if self._codec.has_code:
+            return
         self._pieces.append(piece)
         self._length += len(piece)
         if (self._length - self._decoded) * _FINENESS >= self._length:
@@ -69,6 +74,8 @@ class PartialDecoder:
 
     def end(self) -> Iterator[Any]:
         """Give the value of the whole text if it is a new one; nothing where the answer cannot be decoded."""
+        if self._codec.has_code:  # whoever decodes the answer runs it
+            return
         try:
             value = self._codec.decode(self._text(), context=self._context)
         except Exception:  # a validator of the user's may raise anything

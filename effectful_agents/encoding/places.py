@@ -13,7 +13,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from effectful_agents.encoding.source_text import Edit, edited, plain_lines
+from effectful_agents.encoding.source_text import Edit, edited, parameters_of, plain_lines
 from effectful_agents.types import Skill
 
 __all__ = ["Place", "place_of", "raw_function"]
@@ -168,10 +168,7 @@ def _bound(scope: Any) -> set[str]:
     """The names that a module, class or function binds itself, not in the scopes inside it."""
     names: set[str] = {one.name for one in getattr(scope, "type_params", ())}
     if not isinstance(scope, ast.Module | ast.ClassDef):
-        arguments = scope.args
-        for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
-            if one is not None:
-                names.add(one.arg)
+        names.update(one.arg for one in parameters_of(scope))
     todo: list[ast.AST] = list(scope.body)
     while todo:
         node = todo.pop()

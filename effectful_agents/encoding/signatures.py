@@ -6,17 +6,15 @@ import ast
 import inspect
 import re
 import reprlib
-import types
 import weakref
 from collections.abc import MutableMapping
 from typing import Any
 
+from effectful_agents.encoding.names import type_name
 from effectful_agents.types import Tool
 
-__all__ = ["sets_in_order", "signature_text", "written_type"]
+__all__ = ["Verbatim", "sets_in_order", "signature_text"]
 
-# A text in quotes, which stays, or modules in front of a name.
-_QUALIFIED = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|\b(?:[A-Za-z_]\w*\.)+(?:<locals>\.)?(?=[A-Za-z_])""")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
@@ -89,8 +87,8 @@ def _sorted_set(text: str) -> str:
 _POINTED = re.compile("<[^<>]*>")
 
 
-class _Verbatim:
-    """Something that `inspect` writes into a signature as the text that it is given."""
+class Verbatim:
+    """Something that `inspect` writes into a signature, as annotation or default, as the text that it is given."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -99,12 +97,12 @@ class _Verbatim:
         return self.text
 
 
-def _annotation(annotation: Any) -> _Verbatim:
-    return _Verbatim("Any" if annotation is inspect.Parameter.empty else written_type(annotation))
+def _annotation(annotation: Any) -> Verbatim:
+    return Verbatim("Any" if annotation is inspect.Parameter.empty else type_name(annotation, metadata=True))
 
 
 def _default(value: Any) -> Any:
-    return value if value is inspect.Parameter.empty else _Verbatim(_SORTED.repr(value))
+    return value if value is inspect.Parameter.empty else Verbatim(_SORTED.repr(value))
 
 
 # Unlike `repr` it writes sets in a fixed order.
@@ -121,13 +119,3 @@ _SORTED = reprlib.Repr(
     maxstring=10000,
     maxother=10000,
 )
-
-
-def written_type(annotation: Any) -> str:
-    """A type as a programmer writes it, names without their modules."""
-    if annotation is None or annotation is type(None):
-        return "None"
-    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
-        return annotation.__qualname__.rpartition("<locals>.")[2]
-    text = inspect.formatannotation(annotation)
-    return _QUALIFIED.sub(lambda found: found[1] or "", text)

@@ -17,6 +17,7 @@ __all__ = [
     "indented",
     "last_function",
     "names_in",
+    "parameters_of",
     "plain_lines",
 ]
 
@@ -122,13 +123,22 @@ def indented(code: str, indent: str) -> list[str]:
     return [line if number in inside or not line.strip() else indent + line for number, line in enumerate(lines, 1)]
 
 
-def last_function(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
+def last_function(tree: ast.Module) -> ast.FunctionDef | ast.AsyncFunctionDef:
     """The definition that a source ends with.
 
     Raises:
         ValueError: It ends with something else.
     """
-    body = ast.parse(code).body
-    if not body or not isinstance(body[-1], ast.FunctionDef | ast.AsyncFunctionDef):
-        raise ValueError("the last statement of the code must be the definition of the function: `def …`")
-    return body[-1]
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.FunctionDef | ast.AsyncFunctionDef):
+        raise ValueError(
+            "the source does not end with a function. Write imports and helpers first, and last its `def`."
+        )
+    return last
+
+
+def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.arg]:
+    """The parameters of a function, those that take the rest included, in the order in which they are written."""
+    given = function.args
+    every = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
+    return [one for one in every if one is not None]

@@ -88,14 +88,13 @@ def splice_snippet(
     >>> "prices = _typing.cast('list[float]', None)" in region.source
     True
     """
-    place = _placed(skill)
     pieces = [at_top_level(one) for one in (*earlier, snippet)]
     before = [line for text, _ in pieces[:-1] for line in plain_lines(text)]
     text, stars = pieces[-1]
-    opening = _Opening(place, skill, env)
+    opening = _Opening(skill, env)
     opening.take_arguments()
     opening.rebind("\n".join([*before, text]))
-    return splice_into_source(place, opening.head(before), text, (), stars, opening.declarations.lines)
+    return opening.region(opening.head(before), text, imports=stars)
 
 
 def splice_skill_body(code: str, skill: Skill, env: Mapping[str, Any]) -> SplicedRegion:
@@ -114,18 +113,14 @@ def splice_skill_body(code: str, skill: Skill, env: Mapping[str, Any]) -> Splice
         SyntaxError: It is no Python.
         ValueError: It does not end with a function.
     """
-    place = _placed(skill)
-    text, stars = at_top_level(code)
-    function = last_function(text)
-    opening = _Opening(place, skill, env)
-    opening.declare(text)
+    opening, text, function, stars = _with_function(code, skill, env)
     contract: Any = opening.contract
     awaits = isinstance(function, ast.AsyncFunctionDef)
     # That the result is what the skill's is said by the function around it: the code may call another class the same.
     call = f"return {'await ' if awaits else ''}{function.name}({contract.arguments})  # this is how it is called"
     head = opening.head(result=contract.result, awaits=awaits)
     annotated = with_annotations(text, function, contract)
-    return splice_into_source(place, head, annotated, (call,), stars, opening.declarations.lines)
+    return opening.region(head, annotated, (call,), stars)
 
 
 def splice_function(code: str, expected: Any, skill: Skill | None, env: Mapping[str, Any]) -> SplicedRegion:
@@ -143,14 +138,10 @@ def splice_function(code: str, expected: Any, skill: Skill | None, env: Mapping[
         SyntaxError: It is no Python.
         ValueError: It does not end with a function.
     """
-    place = _placed(skill)
-    text, stars = at_top_level(code)
-    function = last_function(text)
-    opening = _Opening(place, skill, env)
-    opening.declare(text)
+    opening, text, function, stars = _with_function(code, skill, env)
     head = opening.head(parameters=False, result=repr(opening.declarations.named(expected)))
     fits = f"return {function.name}  # this is the function that was asked for"
-    return splice_into_source(place, head, text, (fits,), stars, opening.declarations.lines)
+    return opening.region(head, text, (fits,), stars)
 
 
 def splice_into_source(
@@ -185,8 +176,15 @@ def splice_into_source(
     return SplicedRegion(source, lo, lo + len(region) - 1)
 
 
-def _placed(skill: Skill | None) -> Place | None:
-    return place_of(skill) if skill is not None else None
+def _with_function(
+    code: str, skill: Skill | None, env: Mapping[str, Any]
+) -> tuple[_Opening, str, ast.FunctionDef | ast.AsyncFunctionDef, list[str]]:
+    """What comes before code that ends with a function; the code without its star imports, its function, and these."""
+    text, stars = at_top_level(code)
+    function = last_function(ast.parse(text))
+    opening = _Opening(skill, env)
+    opening.declare(text)
+    return opening, text, function, stars
 
 
 class _Opening:
@@ -197,7 +195,8 @@ class _Opening:
         contract: The signature of the skill; None where there is none.
     """
 
-    def __init__(self, place: Place | None, skill: Skill | None, env: Mapping[str, Any]) -> None:
+    def __init__(self, skill: Skill | None, env: Mapping[str, Any]) -> None:
+        place = place_of(skill) if skill is not None else None
         known = place.names if place is not None else frozenset()
         self.declarations = Declarations(place.module if place is not None else None, known, env)
         self._place = place
@@ -208,6 +207,12 @@ class _Opening:
             # What is in no file may go on from another piece of source: a cell, a line of a REPL.
             self._declare(place.missing)
         self.contract = Contract.of(skill, place, self.declarations) if skill is not None else None
+
+    def region(
+        self, head: Sequence[str], code: str, after: Sequence[str] = (), imports: Sequence[str] = ()
+    ) -> SplicedRegion:
+        """The module with the code in it; the parameters are those of `splice_into_source`."""
+        return splice_into_source(self._place, head, code, after, imports, self.declarations.lines)
 
     def head(
         self, before: Sequence[str] = (), *, parameters: bool = True, result: str = "None", awaits: bool = False

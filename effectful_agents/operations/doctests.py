@@ -16,19 +16,21 @@ from effectful_agents.errors import (
     Denied,
     MissingHandlerError,
     ReplayDivergence,
+    TypeCheckerError,
     UncertainEffect,
     describe_exception,
 )
 from effectful_agents.runtime.capturing import captured
 
-__all__ = ["Executor", "run_examples"]
+__all__ = ["ENDS_CALL", "Executor", "run_examples"]
+
+ENDS_CALL = (MissingHandlerError, TypeCheckerError, Denied, UncertainEffect, ReplayDivergence)
+"""What checking and running code may raise, and the model could do nothing about."""
 
 _SHOWN = 3
 """Failures that a report shows."""
 _MOST_LINES = 15
 _MOST_CHARACTERS = 800
-_ENDS_CALL = (MissingHandlerError, Denied, UncertainEffect, ReplayDivergence)
-"""What an example may raise, and the model could do nothing about."""
 _VALUE = "_"
 
 
@@ -87,7 +89,7 @@ def _problem(
     try:
         with captured(output):
             _run(example.source, filename, env, executor)
-    except _ENDS_CALL:
+    except ENDS_CALL:
         raise
     except (Exception, SystemExit) as error:
         raised = traceback.format_exception_only(error)[-1]

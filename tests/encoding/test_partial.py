@@ -7,6 +7,7 @@ import datetime
 import enum
 import itertools
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import pydantic
@@ -14,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effectful_agents import handler
 from effectful_agents.encoding import PartialDecoder, answer_codec, encode
+from effectful_agents.handlers.execution import BuiltinExecutor
 
 
 @dataclasses.dataclass
@@ -49,6 +52,20 @@ def values(tp: Any, text: str, size: int = 1) -> list[Any]:
     decoder = PartialDecoder(tp)
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     return [*(value for piece in pieces for value in decoder.add(piece)), *decoder.end()]
+
+
+@pytest.mark.parametrize("tp", [Callable[[int], int], list[Callable[[int], int]]], ids=str)
+def test_code_does_not_run_while_it_is_written(tp: Any):
+    marks: list[int] = []
+    written = {"code": "marks.append(1)\nmarks.append(2)\ndef same(n: int) -> int:\n    return n\n"}
+    answer = json.dumps(written if tp == Callable[[int], int] else {"value": [written]})
+    with handler(BuiltinExecutor()):
+        decoder = PartialDecoder(tp, {"marks": marks})
+        assert [value for character in answer for value in decoder.add(character)] == []
+        assert list(decoder.end()) == []
+        assert marks == []
+        answer_codec(tp).decode(answer, context={"marks": marks})
+    assert marks == [1, 2]
 
 
 def test_a_text_is_the_text_so_far():

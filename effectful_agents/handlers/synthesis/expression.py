@@ -13,6 +13,7 @@ import pydantic
 
 from effectful_agents.encoding import signature_text
 from effectful_agents.encoding.functions import called_skill, told_as_problem
+from effectful_agents.encoding.once import run_once
 from effectful_agents.encoding.splicing import splice_snippet
 from effectful_agents.errors import MissingHandlerError
 from effectful_agents.generated import generated_name
@@ -50,9 +51,13 @@ def expression_tool(tool: Tool, path: str) -> ExpressionTool:
         path: How Python code in the skill calls it: `self.find`.
     """
 
-    def decode(source: str, info: pydantic.ValidationInfo) -> CallExpression:
+    @run_once
+    def decoded(source: str, context: Any) -> CallExpression:
         with told_as_problem():
-            return _decoded(source, tool, path, info.context if isinstance(info.context, Mapping) else {})
+            return _decoded(source, tool, path, context if isinstance(context, Mapping) else {})
+
+    def decode(source: str, info: pydantic.ValidationInfo) -> CallExpression:
+        return decoded(source, info.context)
 
     function = types.FunctionType(_perform.__code__, globals(), tool.__name__)
     function.__annotations__ = {"call": Annotated[str, pydantic.AfterValidator(decode)], "return": Any}

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from effectful_agents.encoding.source_text import plain_lines
 from effectful_agents.encoding.splicing import WRAPPER
 
 __all__ = ["CANARY", "CANARY_MISSING", "Finding", "PassedChecks", "import_paths", "path_of", "raise_findings"]
@@ -61,7 +62,7 @@ def raise_findings(findings: Iterable[Finding], source: str, lo: int | None, hi:
     Raises:
         TypeError: There is something; lines are counted from `lo`.
     """
-    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = plain_lines(source)
     first, last = lo or 1, hi or len(lines)
     placed = (_placed(one, len(lines)) for one in findings)
     inside = sorted({one for one in placed if first <= one.line <= last and not _is_there(one)})
@@ -162,11 +163,11 @@ def import_paths() -> list[str]:
 
     A checker finds the standard library and installed packages by itself, and an entry of its own would come first.
     """
-    own = [os.path.realpath(os.path.dirname(os.__file__))]
+    own = os.path.realpath(os.path.dirname(os.__file__))
     found: dict[str, None] = {}
     for entry in sys.path:
         folder = os.path.abspath(entry)
-        inside = any(os.path.realpath(folder).startswith(one) for one in own)
+        inside = os.path.realpath(folder).startswith(own)
         if os.path.isdir(folder) and not inside and os.path.basename(folder) not in ("site-packages", "dist-packages"):
             found[folder] = None
     return list(found)

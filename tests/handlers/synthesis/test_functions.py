@@ -83,6 +83,38 @@ def test_code_that_fails_has_run_once(packed):
     assert marks == [1]
 
 
+MARKS = f"marks.append(1)\n{ADD}"
+FAILS = f"marks.append(1)\n1 / 0\n{ADD}"
+type Named = tuple[Callable[[int], int], int]
+
+
+@pytest.mark.parametrize("packed", [str, "```json\n{}\n```".format, json.dumps], ids=["plain", "fenced", "in a text"])
+@pytest.mark.parametrize("given", [3, "3", "three"], ids=["right", "forgiven", "wrong"])
+@pytest.mark.parametrize("source", [MARKS, FAILS], ids=["good", "failing"])
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_code_runs_once_whatever_stands_beside_it(source, given, packed, wrapped):
+    marks: list[int] = []
+    value = [{"code": source}, given]
+    content = packed(json.dumps({"value": value} if wrapped else value))
+    with handler(BuiltinExecutor()):
+        if source == MARKS and given != "three":
+            add, number = answer_codec(Named).decode(content, context={"marks": marks, "n": 1})
+            assert (add(3), number) == (4, 3)
+        else:
+            with pytest.raises(ValueError, match="ZeroDivisionError" if source == FAILS else "valid integer"):
+                answer_codec(Named).decode(content, context={"marks": marks, "n": 1})
+    assert marks == [1]
+
+
+def test_arguments_with_code_beside_what_is_forgiven_run_it_once():
+    marks: list[int] = []
+    arguments = {"function": {"code": MARKS}, "to": ["1", 2]}
+    with handler(BuiltinExecutor()):
+        bound = tool_codec(apply).decode(json.dumps(arguments), context={"marks": marks, "n": 1})
+    assert apply(*bound.args, **bound.kwargs) == [2, 3]
+    assert marks == [1]
+
+
 def test_the_answer_is_a_function_of_its_source():
     with coding(writes(ADD)) as model:
         add = adder(3)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import socket
 from typing import Any
 
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler
+from effectful_agents.encoding import tool_codec
 from effectful_agents.errors import MissingHandlerError
 from effectful_agents.handlers.durability import HistoryBuilder
 from effectful_agents.handlers.execution import BuiltinExecutor
@@ -398,3 +400,19 @@ def test_with_a_checker_an_expression_is_checked_where_the_skill_is_written():
         ask(4)
     assert "does not pass the type check" in model.requests[2]["messages"][-1]["content"]
     assert results(model) == ["", "4"]
+
+
+@pytest.mark.parametrize("raises", ["", " or 1 / 0"], ids=["good", "failing"])
+@pytest.mark.parametrize("beside", [{}, {"other": 1}], ids=["alone", "beside what is not known"])
+def test_the_arguments_of_an_expression_are_computed_once(raises, beside):
+    marks: list[int] = []
+    codec = tool_codec(expression_tool(add, "add"))
+    sent = json.dumps({"call": f"add(marks.append(1){raises} or 2)", **beside})
+    names = {"add": add, "marks": marks}
+    with handler(BuiltinExecutor()):
+        if raises or beside:
+            with pytest.raises(ValueError, match="ZeroDivisionError" if raises else "other"):
+                codec.decode(sent, context=names)
+        else:
+            assert codec.decode(sent, context=names).arguments["call"].bound_args.args == (2,)
+    assert marks == [1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from effectful_agents import Skill, handler, propagate
-from effectful_agents.errors import Denied, MissingHandlerError, Suspended
+from effectful_agents.errors import Denied, MissingHandlerError, Suspended, TypeCheckerError
 from effectful_agents.handlers.execution import BuiltinExecutor
 from effectful_agents.operations import code
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
@@ -156,7 +156,9 @@ def test_without_an_executor_it_says_what_to_install():
         code.run_doctests(documented(">>> 1\n1"), {})
 
 
-@pytest.mark.parametrize("error", [Denied("no"), Suspended("wait"), MissingHandlerError("ask", "Install it.")])
+@pytest.mark.parametrize(
+    "error", [Denied("no"), TypeCheckerError("broke off"), Suspended("wait"), MissingHandlerError("ask", "Install it.")]
+)
 def test_what_ends_a_call_is_no_failed_example(error):
     def act() -> None:
         raise error
