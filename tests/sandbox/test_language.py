@@ -52,7 +52,6 @@ FORBIDDEN = {
     "match x:\n  case [*_print_]: pass": "`_print_`",
     "match x:\n  case int() as _getattr_: pass": "`_getattr_`",
     "match x:\n  case object(__class__=c): pass": "`__class__`",
-    "match x:\n  case object(format=f): pass": "`format`",
     "match x:\n  case y.__class__: pass": "`__class__`",
     "match x:\n  case y.__class__(): pass": "`__class__`",
     "super = 1": "`super`",
@@ -209,6 +208,18 @@ def test_what_is_restricted_reads_as_absent():
     assert value_of("[hasattr((), n) for n in ('__class__', 'index', 'nothing')]") == [False, True, False]
     with pytest.raises(AttributeError, match="__class__"):
         value_of("getattr((), '__class__', None)")
+
+
+def test_a_pattern_reads_what_a_dot_reads():
+    for pattern in ("str(format=f)", "[str(format=f)] | str(format=f)"):
+        with pytest.raises(AttributeError, match="reaches into"):
+            run(f"match '{{0.real}}':\n  case {pattern}: f(1)")
+
+
+@pytest.mark.parametrize("cases", ["case x: pass\n  case y: pass", "case [x, x]: pass", "case [x] | [y]: pass"])
+def test_a_pattern_that_cannot_be_is_a_syntax_error(cases):
+    with pytest.raises(SyntaxError, match="pattern"):
+        run(f"match 1:\n  {cases}")
 
 
 # --- namespaces ----------------------------------------------------------------------------------------------------
