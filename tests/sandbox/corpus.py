@@ -2,13 +2,17 @@
 
 In the files a line `=== name` begins each. An attempt has three variants: `helper` goes through a function or class of
 its own, `module` through an allowed module, `data` through a data structure. Under plain `exec` each of them gets what
-it is after; the tests check that too, so that no attempt is here that could not have worked.
+it is after; the tests check that too, so that no attempt is here that could not have worked. An attempt finds some names
+of the program: `given`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 _FOLDER = Path(__file__).parent / "corpus"
 
@@ -25,3 +29,8 @@ def _read(kind: str) -> dict[str, str]:
 
 ESCAPES = _read("escapes")
 PROGRAMS = _read("programs")
+
+
+def given() -> dict[str, Any]:
+    """What a program has among its names that the code may see: a function of a closed module, and settings."""
+    return {"listdir": os.listdir, "settings": MappingProxyType({"a": 1})}

@@ -38,9 +38,10 @@ def printed(source: str, executor: Any = RESTRICTED) -> str:
     return out.getvalue()
 
 
-def run_plainly(source: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def run_plainly(source: str, monkeypatch: pytest.MonkeyPatch, env: dict[str, Any] | None = None) -> dict[str, Any]:
     """The names after a source has run as the program itself would, with every power."""
     module = ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", module)
+    module.__dict__.update(env or {})
     exec(compile(source, "<test>", "exec", dont_inherit=True), module.__dict__)
     return module.__dict__

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from tests.sandbox.corpus import ESCAPES, PROGRAMS
+from tests.sandbox.corpus import ESCAPES, PROGRAMS, given
 from tests.sandbox.running import printed, run, run_plainly
 
 each_attempt = pytest.mark.parametrize("name", ESCAPES)
@@ -23,7 +23,7 @@ def test_each_kind_of_attempt_has_three_variants():
 
 @each_attempt
 def test_an_attempt_is_stopped(name):
-    env: dict = {}
+    env = given()
     with pytest.raises(Exception):  # noqa: B017, PT011 - each says what is wrong with it in its own way
         run(ESCAPES[name], env)
     assert not env.get("got")
@@ -32,7 +32,7 @@ def test_an_attempt_is_stopped(name):
 @each_attempt
 @pytest.mark.filterwarnings("ignore")
 def test_the_attempt_works_without_a_sandbox(name, monkeypatch):
-    assert run_plainly(ESCAPES[name], monkeypatch).get("got")
+    assert run_plainly(ESCAPES[name], monkeypatch, given()).get("got")
 
 
 @each_program

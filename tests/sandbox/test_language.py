@@ -52,7 +52,6 @@ FORBIDDEN = {
     "match x:\n  case [*_print_]: pass": "`_print_`",
     "match x:\n  case int() as _getattr_: pass": "`_getattr_`",
     "match x:\n  case object(__class__=c): pass": "`__class__`",
-    "match x:\n  case object(format=f): pass": "`format`",
     "match x:\n  case y.__class__: pass": "`__class__`",
     "match x:\n  case y.__class__(): pass": "`__class__`",
     "super = 1": "`super`",
@@ -154,6 +153,56 @@ def test_functions_of_the_program_can_be_called_and_those_of_closed_modules_cann
             value_of(expression, {"f": os.getcwd})
 
 
+CALLED_BY_OTHERS = {
+    "a special method": "class A(dict): __missing__ = f\ngot = A()[where]",
+    "the hook of a class": "class A: __class_getitem__ = f\ngot = A[where]",
+    "a format": "class A: __format__ = f\ngot = f'{A():x}'",
+    "a special method that is set later": "class A: pass\nA.__getitem__ = f\ngot = A()[where]",
+    "a special method that setattr sets": "class A: pass\nsetattr(A, '__call__', f)\ngot = A()(where)",
+    "a property": "class A(str): x = property(f)\ngot = A(where).x",
+    "a property by its name": "class A(str): x = property(fget=f)\ngot = A(where).x",
+    "a class of its own that is a property": ("class P(property): pass\nclass A(str): x = P(f)\ngot = A(where).x"),
+    "a static method": "class A: __class_getitem__ = staticmethod(f)\ngot = A[where]",
+    "a cached property": "import functools\nclass A(str): x = functools.cached_property(f)\ngot = A(where).x",
+    "a partial": "import functools\nclass A: __class_getitem__ = functools.partial(f)\ngot = A[where]",
+    "a factory of a default": "import collections\nclass D(collections.defaultdict): pass\ngot = D(f)[1]",
+    "a hook of the library": "import json\nclass E(json.JSONEncoder): default = f\ngot = E().encode(where.encode())",
+    "a hook that is set later": (
+        "import json\nclass E(json.JSONEncoder): pass\ne = E()\ne.default = f\ngot = e.encode(where.encode())"
+    ),
+    "a hook that is a property": (
+        "import json\nclass E(json.JSONEncoder): default = property(lambda self: f)\ngot = E().encode(where.encode())"
+    ),
+    "a hook that is an argument": (
+        "import json\nclass E(json.JSONEncoder): pass\ngot = E(default=f).encode(where.encode())"
+    ),
+    "a hook of a class that is made of texts": (
+        "import dataclasses, json\nfields = [('default', object, f)]\n"
+        "E = dataclasses.make_dataclass('E', fields, bases=(json.JSONEncoder,), init=False)\n"
+        "got = E().encode(where.encode())"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", CALLED_BY_OTHERS)
+def test_a_closed_function_is_not_called_by_somebody_else_either(way):
+    import os
+
+    env = {"f": os.listdir, "where": "/"}
+    with pytest.raises((TypeError, AttributeError), match="available here|not JSON|not callable"):
+        run(CALLED_BY_OTHERS[way], env)
+    assert "got" not in env
+    assert env["f"] is os.listdir
+
+
+def test_a_class_that_calls_is_closed_too():
+    import subprocess
+
+    for expression in ("Popen(['true'])", "Popen[bytes](['true'])", "[P for P in [Popen[str]]][0](['true'])"):
+        with pytest.raises(TypeError, match="`Popen` is not available"):
+            value_of(expression, {"Popen": subprocess.Popen})
+
+
 def test_what_a_module_of_the_program_has_imported_is_no_way_out():
     """The names of a skill's module are seen by its code; what lies about there was not given to it."""
     from effectful_agents import harness
@@ -209,6 +258,18 @@ def test_what_is_restricted_reads_as_absent():
     assert value_of("[hasattr((), n) for n in ('__class__', 'index', 'nothing')]") == [False, True, False]
     with pytest.raises(AttributeError, match="__class__"):
         value_of("getattr((), '__class__', None)")
+
+
+def test_a_pattern_reads_what_a_dot_reads():
+    for pattern in ("str(format=f)", "[str(format=f)] | str(format=f)"):
+        with pytest.raises(AttributeError, match="reaches into"):
+            run(f"match '{{0.real}}':\n  case {pattern}: f(1)")
+
+
+@pytest.mark.parametrize("cases", ["case x: pass\n  case y: pass", "case [x, x]: pass", "case [x] | [y]: pass"])
+def test_a_pattern_that_cannot_be_is_a_syntax_error(cases):
+    with pytest.raises(SyntaxError, match="pattern"):
+        run(f"match 1:\n  {cases}")
 
 
 # --- namespaces ----------------------------------------------------------------------------------------------------

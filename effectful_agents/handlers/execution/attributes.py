@@ -8,8 +8,10 @@ from abc import ABCMeta
 from enum import EnumType
 from typing import Any
 
+from effectful_agents.handlers.execution.callables import stored
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
+    RESTRICTED,
     SANDBOX,
     SafeModule,
     check_private,
@@ -22,10 +24,7 @@ from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_safe_type_text, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS
 
-__all__ = ["RESTRICTED", "delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
-
-RESTRICTED: dict[str, Any] = {}
-"""The builtins of restricted code. A function that has them is one of its own."""
+__all__ = ["delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
 
 _MISSING: Any = object()
 _ordinary: set[str] = set()
@@ -157,7 +156,7 @@ def _attribute_writer(obj: Any, name: str) -> Any:
         target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[missing-attribute]
         check_writable(target, rest[0])
         writable(target, rest[0])
-        write(*args)
+        write(*[stored(value) for value in args])
 
     return writer
 
@@ -199,10 +198,14 @@ def writable(obj: Any, name: str | None = None) -> Any:
     What the code and the program share is not the code's to change: modules, and classes and functions of others.
     """
     kind = type(obj)
-    if kind in PLAIN or kind.__module__ == SANDBOX:
+    if kind in PLAIN:
         return obj
-    if (kind is types.FunctionType and obj.__builtins__ is RESTRICTED) or (isinstance(obj, type) and is_own(obj)):
-        return obj
+    if (
+        kind.__module__ == SANDBOX
+        or (kind is types.FunctionType and obj.__builtins__ is RESTRICTED)
+        or (isinstance(obj, type) and is_own(obj))
+    ):
+        return obj if name is None else _Written(obj)
     if (
         isinstance(obj, types.ModuleType)
         or (isinstance(obj, type) and not is_own(obj))
@@ -215,7 +218,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
         check_private(obj, name)
     if kind.__name__ == "Context" and name in ("prec", "Emax", "Emin"):
         return _DecimalContext(obj)
-    return obj
+    return obj if name is None else _Written(obj)
 
 
 _WRITABLE_KINDS = frozenset({"Context", "TextWrapper", "DictReader", "DictWriter"})
@@ -234,16 +237,33 @@ def _is_writable_kind(kind: type, name: str | None) -> bool:
     return kind.__name__ in _WRITABLE_KINDS
 
 
-class _DecimalContext:
+class _Written:
+    """What is written to in the place of an object: it keeps there what the code may keep, and nothing else."""
+
+    __slots__ = ("_target",)
+
+    def __init__(self, target: Any) -> None:
+        _keep_target(self, target)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(_target_of(self), name, value if type(value) in PLAIN else stored(value))
+
+    def __delattr__(self, name: str) -> None:
+        delattr(_target_of(self), name)
+
+
+_keep_target, _target_of = _Written._target.__set__, _Written._target.__get__
+
+
+class _DecimalContext(_Written):
     """Takes a new precision of the arithmetic of `decimal`, unless it would let single operations run for ever."""
 
-    def __init__(self, context: Any) -> None:
-        object.__setattr__(self, "context", context)
+    __slots__ = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "prec":
             check_precision(value)
-        setattr(object.__getattribute__(self, "context"), name, value)
+        super().__setattr__(name, value)
 
 
 def check_precision(value: Any) -> None:

@@ -9,31 +9,27 @@ from __future__ import annotations
 
 import functools
 import types
-from abc import ABCMeta
 from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, methods, sizes
-from effectful_agents.handlers.execution.attributes import RESTRICTED, check_precision, check_type_texts
+from effectful_agents.handlers.execution.attributes import check_precision, check_type_texts
+from effectful_agents.handlers.execution.callables import guarded, stored
 from effectful_agents.handlers.execution.kinds import (
-    DOCUMENTED,
+    HOME,
     PLAIN,
-    REPLACED,
+    RESTRICTED,
     SANDBOX,
     VETTED,
     SafeModule,
     check_value,
     is_closed,
-    is_foreign,
-    is_inside,
     is_own,
-    is_readable_special,
 )
-from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
+from effectful_agents.handlers.execution.names import is_attribute, is_standard
 from effectful_agents.handlers.execution.streams import taken
-from effectful_agents.runtime import Operation
 
-__all__ = ["apply", "callee", "guarded"]
+__all__ = ["apply", "callee"]
 
 DIRECT: set[int] = set()
 """Functions and classes that may be called as they are: they call nothing back, and build nothing large."""
@@ -88,9 +84,6 @@ _DIRECT_METHODS: dict[type, frozenset[str]] = {
     bytes: frozenset(["decode", "hex", "startswith", "endswith", "find", "split", "strip"]),
 }
 
-_METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)
-_DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
-
 
 def callee(function: Any) -> Any:
     """What is called where the code calls this."""
@@ -102,7 +95,7 @@ def callee(function: Any) -> Any:
         if function.__builtins__ is RESTRICTED:
             return function
     elif kind is type:
-        if id(function) in DIRECT or function.__module__ == SANDBOX:
+        if id(function) in DIRECT or (function.__module__ == SANDBOX and _is_made_inside(function)):
             return function
     elif kind is types.BuiltinFunctionType:
         if id(function) in DIRECT:
@@ -136,8 +129,26 @@ def _is_outside(function: Any) -> bool:
     if isinstance(function, types.MethodType):
         return _is_outside(function.__func__)
     if isinstance(function, type):
-        return is_standard(function.__module__) or isinstance(function, EnumType)
+        if is_own(function):
+            return isinstance(function, EnumType) or not _is_made_inside(function)
+        return is_standard(function.__module__)
     return is_standard(type(function).__module__)
+
+
+def _is_made_inside(cls: type) -> bool:
+    """Whether objects of a class are made by functions of the code, which pass nothing on past a guard.
+
+    One that derives from `defaultdict`, or that `dataclass` has written an `__init__` for, keeps what it is given.
+    """
+    init, new = cls.__init__, cls.__new__
+    return (init is object.__init__ or _is_compiled(init)) and (new is object.__new__ or _is_compiled(new))
+
+
+def _is_compiled(function: Any) -> bool:
+    """Whether the policy has compiled a function; not `dataclass`, which does so among the names of `SANDBOX`."""
+    if type(function) is not types.FunctionType or function.__builtins__ is not RESTRICTED:
+        return False
+    return function.__globals__ is not HOME.__dict__
 
 
 def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -157,8 +168,7 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call something that is not the code's own."""
     limits.tick()
     if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
-        _check_enum(args, kwargs)
-        kwargs["module"] = SANDBOX
+        args, kwargs = _checked_enum(args, kwargs)
     keeps = _keeps(function)
     args = tuple([_argument(value, keeps) for value in args])
     if kwargs:
@@ -186,6 +196,8 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 def _keeps(function: Any) -> bool | None:
     """Whether a function keeps all that an iterator has, just looks through it, or leaves it alone (None)."""
     if isinstance(function, type):
+        if is_own(function):
+            return None
         if function in _KEEPING or function.__module__ in ("collections", "array"):
             return True
         return None if function.__module__ == "builtins" and function not in (map, filter, zip, enumerate) else False
@@ -216,151 +228,34 @@ def _argument(value: Any, keeps: bool | None) -> Any:
     return value
 
 
-def _check_enum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """The functional form of an enumeration: its names become attributes of the class."""
-    names = args[1] if len(args) > 1 else kwargs.get("names")
-    if isinstance(names, str):
-        names = names.replace(",", " ").split()
-    for name in list(names) if names is not None and not isinstance(names, int) else ():
-        check_new_attribute(name if isinstance(name, str) else name[0])
+def _checked_enum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of the functional form of an enumeration, whose names become attributes of the class.
+
+    They are read once: another time something else could be there.
+    """
     if {"module", "qualname"} & kwargs.keys():
         raise TypeError("`module` and `qualname` of an enumeration cannot be set here.")
+    kwargs = {**kwargs, "module": SANDBOX}
+    if len(args) > 1:
+        args = (args[0], _enum_names(args[1]), *args[2:])
+    elif "names" in kwargs:
+        kwargs["names"] = _enum_names(kwargs["names"])
+    return args, kwargs
+
+
+def _enum_names(names: Any) -> list[Any]:
+    if isinstance(names, str):
+        names = names.replace(",", " ").split()
+    pairs = names.items() if isinstance(names, dict) else names
+    made: list[Any] = []
+    for each in pairs:
+        name, *value = (each,) if isinstance(each, str) else each
+        check_new_attribute(name)
+        made.append((name, *map(stored, value)) if value else name)
+    return made
 
 
 def check_new_attribute(name: Any) -> None:
     """Raise if a class that is made of a text cannot have an attribute of this name."""
     if type(name) is not str or not is_attribute(name) or (name.startswith("__") and name.endswith("__")):
         raise ValueError(f"a class made here cannot have an attribute `{name}`.")
-
-
-# --- what may be called -------------------------------------------------------------------------------------------
-
-
-def guarded(function: Any) -> Any:
-    """What restricted code may call in the place of this: itself, another function, or nothing.
-
-    Raises:
-        TypeError: Nothing.
-    """
-    if id(function) in REPLACED:
-        return REPLACED[id(function)][1]
-    if id(function) in VETTED:
-        return function
-    kind = type(function)
-    if kind.__module__ == SANDBOX:
-        return function
-    if kind is types.FunctionType:
-        return _checked_function(function)
-    if kind is types.MethodType:
-        _checked_bound(function)
-        return function
-    if kind in _METHODS:
-        return _checked_method(function)
-    if kind in _DESCRIPTORS:
-        return _checked_descriptor(function)
-    if issubclass(kind, type):
-        return _checked_class(function)
-    if isinstance(function, functools.partial):
-        guarded(function.func)
-        return function
-    if is_closed(kind) or (isinstance(function, Operation) and is_foreign(getattr(function, "__module__", None))):
-        _refuse(function)
-    return function
-
-
-def _refuse(function: Any) -> Any:
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    raise TypeError(f"`{name}` is not available here.")
-
-
-def _checked_function(function: types.FunctionType) -> Any:
-    if function.__builtins__ is RESTRICTED:
-        return function
-    module = function.__globals__.get("__name__")
-    if not is_standard(module) or module == SANDBOX:
-        # The program's own, unless it has imported it: what a module holds is as far away as the module.
-        return _refuse(function) if is_foreign(module) and "." not in function.__code__.co_qualname else function
-    name = function.__code__.co_name  # `wraps` has perhaps given it another name
-    is_method = "." in function.__code__.co_qualname
-    if not is_inside(module) or not is_method or not ("<locals>" in function.__code__.co_qualname or _is_public(name)):
-        _refuse(function)
-    return function
-
-
-def _checked_bound(method: types.MethodType) -> None:
-    target = method.__func__
-    if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and method.__name__ == "register":
-        _refuse(method)
-    if isinstance(target, types.FunctionType):
-        _checked_function(target)
-    else:
-        guarded(target)
-
-
-def _is_public(name: str) -> bool:
-    return is_readable_special(name) and (not is_private(name) or name in DOCUMENTED or name == "_")
-
-
-def _checked_method(method: Any) -> Any:
-    """A function in C, or one that is bound to a value."""
-    target, name = method.__self__, method.__name__
-    if target is None or isinstance(target, types.ModuleType):
-        module = getattr(method, "__module__", None) if target is None else target.__name__
-        if is_standard(module):
-            _refuse(method)  # the vetted ones have been let through
-        return method
-    if not is_readable_special(name):
-        _refuse(method)
-    if isinstance(target, type):
-        if is_closed(target) or issubclass(target, type):
-            _refuse(method)
-    elif is_closed(type(target)):
-        if callable(target) and name == "__call__":
-            guarded(target)
-        else:
-            _refuse(method)
-    if name in ("__setattr__", "__delattr__"):
-        _refuse(method)
-    if isinstance(target, _SIZED):
-        if name in sizes.FORMATS:
-            return functools.partial(sizes.FORMATS[name], target)
-        if name in methods.CHECKS:
-            return functools.partial(methods.checked_call, method)
-    return method
-
-
-_SIZED = (str, bytes, bytearray, list, tuple, int, float)
-
-
-def _checked_descriptor(descriptor: Any) -> Any:
-    """A method that is bound to nothing: `str.upper`."""
-    owner, name = descriptor.__objclass__, descriptor.__name__
-    if (
-        is_closed(owner)
-        or issubclass(owner, type)
-        or not is_readable_special(name)
-        or name in ("__setattr__", "__delattr__")
-    ):
-        _refuse(descriptor)
-    if owner.__module__ == "builtins":
-        if name in sizes.FORMATS:
-            return sizes.FORMATS[name]
-        if name in methods.CHECKS:
-            return functools.partial(methods.checked_descriptor, descriptor)
-    return descriptor
-
-
-def _checked_class(cls: type) -> Any:
-    if is_closed(cls) or issubclass(cls, type):
-        _refuse(cls)
-    if issubclass(cls, BaseException):
-        if not issubclass(cls, Exception):
-            _refuse(cls)
-        return cls
-    if cls.__module__ == SANDBOX:
-        return cls
-    if not is_standard(cls.__module__):
-        return _refuse(cls) if is_foreign(cls.__module__) else cls
-    if cls.__module__ == "builtins" or is_private(cls.__name__):
-        _refuse(cls)  # the vetted ones have been let through
-    return cls

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
-import functools
 import sys
-import types
 import typing
 from collections.abc import Callable
 from typing import Any
 
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence
 
-from effectful_agents.handlers.execution import calls, limits, numeric, sizes, streams
+from effectful_agents.handlers.execution import calls, limits, matching, numeric, sizes, streams
 from effectful_agents.handlers.execution.attributes import (
-    RESTRICTED,
-    WHOLLY_OWN,
     delete_attribute,
     get_attribute,
     get_item,
@@ -24,11 +20,10 @@ from effectful_agents.handlers.execution.attributes import (
     set_attribute,
     writable,
 )
-from effectful_agents.handlers.execution.kinds import REPLACED, SANDBOX, VETTED, is_own
-from effectful_agents.handlers.execution.metaclasses import OfMetaclasses, type_
+from effectful_agents.handlers.execution.classes import build_class
+from effectful_agents.handlers.execution.kinds import REPLACED, RESTRICTED, SANDBOX, VETTED
+from effectful_agents.handlers.execution.metaclasses import type_
 from effectful_agents.handlers.execution.modules import guarded_import
-from effectful_agents.handlers.execution.names import is_attribute
-from effectful_agents.handlers.execution.standard import NAMES_OF
 
 __all__ = ["BUILTINS"]
 
@@ -52,16 +47,16 @@ _DIRECT = [
     "object",
     "oct",
     "ord",
-    "property",
     "range",
     "repr",
     "slice",
-    "staticmethod",
-    "classmethod",
     "str",
     "super",
 ]
 _OTHERS = [
+    "classmethod",
+    "property",
+    "staticmethod",
     "all",
     "any",
     "bytearray",
@@ -82,67 +77,6 @@ _OTHERS = [
     "tuple",
     "zip",
 ]
-
-# --- classes ------------------------------------------------------------------------------------------------------
-
-
-def build_class(body: types.FunctionType, name: str, /, *bases: Any, **keywords: Any) -> Any:
-    """Make a class of the code: `__build_class__`."""
-    if "metaclass" in keywords:
-        metaclass = keywords["metaclass"]
-        if type(metaclass) is OfMetaclasses:
-            keywords["metaclass"] = metaclass._real
-        elif metaclass is not type:  # which RestrictedPython's own policy writes there
-            raise TypeError("a class here cannot have a metaclass of its own; `ABCMeta` and `EnumMeta` are possible.")
-    for base in bases:
-        if isinstance(base, type):
-            if type(base) is OfMetaclasses or type.__subclasscheck__(type, base):
-                raise TypeError("a metaclass cannot be made here.")
-            if issubclass(base, _CALLING):
-                raise TypeError(f"a class here cannot derive from `{base.__name__}`, which calls what it is given.")
-            calls.guarded(base)
-    cls = builtins.__build_class__(body, name, *[_real_base(base) for base in bases], **keywords)
-    if isinstance(cls, type):
-        _check_match_args(cls)
-        NAMES_OF[cls] = body.__globals__
-        if type(cls) is type and all(base is object or is_own(base) for base in cls.__mro__):
-            WHOLLY_OWN.add(cls)
-    return cls
-
-
-_CALLING = (functools.partial, functools.partialmethod, map, filter, super)
-
-
-def _real_base(base: Any) -> Any:
-    return REPLACED[id(base)][1] if id(base) in REPLACED else base
-
-
-def _check_match_args(cls: type) -> None:
-    # A class pattern reads the attributes that these name off whatever passes for an instance, past every guard.
-    names = cls.__dict__.get("__match_args__", ())
-    if type(names) is not tuple or not all(
-        type(name) is str and is_attribute(name) and not name.startswith("__") and name not in sizes.FORMATS
-        for name in names
-    ):
-        raise TypeError("`__match_args__` is a tuple of names that can be read here.")
-    slots = cls.__dict__.get("__slots__", ())
-    for slot in (slots,) if isinstance(slots, str) else tuple(slots):
-        if slot != "__dict__" and slot != "__weakref__" and not is_attribute(slot):
-            raise TypeError(f"`__slots__` cannot have `{slot}` here.")
-
-
-class Lazy:
-    """What an expression in a pattern gives, read as the guards see it, at the moment when the pattern is tried."""
-
-    __slots__ = ("_read",)
-
-    def __init__(self, read: Callable[[], Any]) -> None:
-        self._read = read
-
-    @property
-    def value(self) -> Any:
-        return self._read()
-
 
 # --- exceptions ---------------------------------------------------------------------------------------------------
 
@@ -277,15 +211,17 @@ RESTRICTED |= {
     "_getitem_": get_item,
     "_getiter_": streams.iterate,
     "_inplacevar_": sizes.inplace,
-    "_lazy_": Lazy,
+    "_instance_": matching.instance_parts,
     "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
     "_looped_": streams.looped,
     "_lshift_": sizes.lshift,
+    "_mapping_": matching.mapping_parts,
     "_mod_": sizes.mod,
     "_mul_": sizes.mul,
     "_pow_": sizes.power,
     "_print_": PrintCollector,
     "_raisable_": raisable,
+    "_sequence_": matching.sequence_parts,
     "_tick_": limits.tick,
     "_unpack_sequence_": guarded_unpack_sequence,
     "_with_": within,

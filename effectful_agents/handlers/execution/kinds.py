@@ -18,9 +18,11 @@ from effectful_agents.runtime import Operation
 __all__ = [
     "ALLOWED_MODULES",
     "DOCUMENTED",
+    "HOME",
     "MODULES",
     "PLAIN",
     "REPLACED",
+    "RESTRICTED",
     "SANDBOX",
     "VETTED",
     "SafeModule",
@@ -113,13 +115,16 @@ _INSIDE = frozenset(
 SANDBOX = "effectful_agents_sandbox"
 """The module that classes of restricted code are in. It is in `sys.modules`, where `dataclasses` looks."""
 
-_home = sys.modules.setdefault(SANDBOX, types.ModuleType(SANDBOX, "The module of classes that restricted code makes."))
+HOME = sys.modules.setdefault(SANDBOX, types.ModuleType(SANDBOX, "The module of classes that restricted code makes."))
 
 VETTED: set[int] = set()
 """Functions and classes that the safe modules and the safe builtins have, by their ids; they live for ever."""
 
 REPLACED: dict[int, tuple[Any, Any]] = {}
 """Functions in whose place another is given, wherever they are met: the id, the function, and the other."""
+
+RESTRICTED: dict[str, Any] = {}
+"""The builtins of restricted code. A function that has them is one of its own."""
 
 _closed: dict[type, bool] = {}
 
@@ -207,8 +212,11 @@ _GUARDS = frozenset(
     f"{__name__.rpartition('.')[0]}.{name}"
     for name in [
         "attributes",
+        "callables",
         "calls",
+        "classes",
         "environment",
+        "matching",
         "metaclasses",
         "methods",
         "numeric",

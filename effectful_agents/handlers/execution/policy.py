@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, cast, override
 
-from RestrictedPython.transformer import IOPERATOR_TO_STR, RestrictingNodeTransformer, copy_locations
+from RestrictedPython.transformer import IOPERATOR_TO_STR
 
 from effectful_agents.handlers.execution.names import (
     is_attribute,
@@ -17,7 +16,8 @@ from effectful_agents.handlers.execution.names import (
     is_safe_type_text,
     is_type_expression,
 )
-from effectful_agents.handlers.execution.sizes import FORMATS
+from effectful_agents.handlers.execution.nodes import as_statements, at, call
+from effectful_agents.handlers.execution.patterns import PatternPolicy
 
 __all__ = ["RestrictedPythonPolicy"]
 
@@ -32,7 +32,7 @@ _SYMBOLS: Mapping[type[ast.operator], str] = cast(Any, IOPERATOR_TO_STR)
 _FATAL = frozenset({"BaseExceptionGroup", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
 
 
-class RestrictedPythonPolicy(RestrictingNodeTransformer):
+class RestrictedPythonPolicy(PatternPolicy):
     """The policy of RestrictedPython, for the Python that models write today.
 
     Beyond that policy it allows annotated assignments, names with one leading underscore, `nonlocal`, augmented
@@ -54,7 +54,6 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         self.annotations_are_text = False
         """Whether annotations are not evaluated, and kept as texts."""
         self._classes: list[str] = []
-        self._values: list[list[ast.stmt]] = []
 
     # --- names ----------------------------------------------------------------------------------------------------
 
@@ -67,7 +66,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         if isinstance(node.ctx, ast.Load):
             self.used_names[node.id] = True
             if node.id == "__name__":
-                return _at(node, ast.Constant("__main__"))
+                return at(node, ast.Constant("__main__"))
             if not is_identifier(node.id):
                 self.error(node, f"the name `{node.id}` is not available here.")
         else:
@@ -114,8 +113,8 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
             self.error(node, f"`{node.attr}` is not available here.")
         value = self.visit(node.value)
         if loads:
-            return _call(node, "_getattr_", value, ast.Constant(self._mangled(node.attr)))
-        node.value = _call(node.value, "_write_", value, ast.Constant(self._mangled(node.attr)))
+            return call(node, "_getattr_", value, ast.Constant(self._mangled(node.attr)))
+        node.value = call(node.value, "_write_", value, ast.Constant(self._mangled(node.attr)))
         return node
 
     # --- calls and operators --------------------------------------------------------------------------------------
@@ -127,7 +126,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
             if node.func.id == "super" and not node.args and not node.keywords:
                 return node  # it looks at the frame that calls it
         node = self.node_contents_visit(node)
-        node.func = _call(node.func, "_callee_", node.func)
+        node.func = call(node.func, "_callee_", node.func)
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -135,7 +134,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         name = _OPERATORS.get(type(node.op))
         if name is None or _is_number_at_once(node):
             return node
-        return _call(node, name, node.left, node.right)
+        return call(node, name, node.left, node.right)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """`a.b += c` reads, adds and writes as the guards see it; what stands before the dot is evaluated once."""
@@ -144,27 +143,27 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         if isinstance(target, ast.Name):
             self.check_name(node, target.id)
             old = ast.Name(target.id, ast.Load())
-            return _at(node, ast.Assign([target], _call(node, "_inplacevar_", symbol, old, value)))
-        names, before = [self.gen_tmp_name() + "_"], [self.visit(target.value)]
+            return at(node, ast.Assign([target], call(node, "_inplacevar_", symbol, old, value)))
+        names, before = [self.gen_tmp_name()], [self.visit(target.value)]
         obj = ast.Name(names[0], ast.Load())
         if isinstance(target, ast.Attribute):
             if not is_attribute(target.attr):
                 self.error(node, f"`{target.attr}` is not available here.")
             key: ast.expr = ast.Constant(self._mangled(target.attr))
-            old = _call(node, "_getattr_", obj, key)
-            new: ast.expr = ast.Attribute(_call(node, "_write_", obj, key), target.attr, ast.Store())
+            old = call(node, "_getattr_", obj, key)
+            new: ast.expr = ast.Attribute(call(node, "_write_", obj, key), target.attr, ast.Store())
         else:
-            names.append(self.gen_tmp_name() + "_")
+            names.append(self.gen_tmp_name())
             before.append(self.visit(target.slice))
             key = ast.Name(names[1], ast.Load())
-            old = _call(node, "_getitem_", obj, key)
-            new = ast.Subscript(_call(node, "_write_", obj), key, ast.Store())
+            old = call(node, "_getitem_", obj, key)
+            new = ast.Subscript(call(node, "_write_", obj), key, ast.Store())
         steps: list[ast.stmt] = [
             ast.Assign([ast.Name(name, ast.Store())], one) for name, one in zip(names, before, strict=True)
         ]
-        steps.append(ast.Assign([new], _call(node, "_inplacevar_", symbol, old, value)))
+        steps.append(ast.Assign([new], call(node, "_inplacevar_", symbol, old, value)))
         steps.append(ast.Delete([ast.Name(name, ast.Del()) for name in names]))
-        return [_at(node, step) for step in steps]
+        return [at(node, step) for step in steps]
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         node = self.node_contents_visit(node)
@@ -172,8 +171,8 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
             return node
         value = node.value
         if node.conversion != -1:
-            value = _at(node, ast.JoinedStr([_at(node, ast.FormattedValue(value, node.conversion, None))]))
-        return _at(node, ast.FormattedValue(_call(node, "_format_", value, node.format_spec), -1, None))
+            value = at(node, ast.JoinedStr([at(node, ast.FormattedValue(value, node.conversion, None))]))
+        return at(node, ast.FormattedValue(call(node, "_format_", value, node.format_spec), -1, None))
 
     # --- assignments and loops ------------------------------------------------------------------------------------
 
@@ -186,7 +185,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
     @override
     def guard_iter(self, node: Any) -> Any:
         node = self.node_contents_visit(node)
-        node.iter = _call(node.iter, "_looped_", node.iter)
+        node.iter = call(node.iter, "_looped_", node.iter)
         return node
 
     def visit_For(self, node: ast.For) -> ast.AST:
@@ -203,24 +202,24 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         node = self.node_contents_visit(node)
-        node.exc = node.exc and _call(node.exc, "_raisable_", node.exc)
+        node.exc = node.exc and call(node.exc, "_raisable_", node.exc)
         return node
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
         self.check_name(node, node.name)
         kinds = node.type and self._exception_kinds(node.type)
-        node.body = [one for statement in node.body for one in _as_statements(self.visit(statement))]
+        node.body = [one for statement in node.body for one in as_statements(self.visit(statement))]
         where = node.type or node
         # Without a class the guard means `Exception`, whatever the code has called by that name.
-        node.type = _call(where, "_catchable_", kinds or _call(where, "_catchable_"))
+        node.type = call(where, "_catchable_", kinds or call(where, "_catchable_"))
         return node
 
     def _exception_kinds(self, kinds: ast.expr) -> ast.expr:
         # Which these names are is known, and there are no such classes here.
         if isinstance(kinds, ast.Name) and kinds.id in _FATAL:
-            return _at(kinds, ast.Tuple([], ast.Load()))
+            return at(kinds, ast.Tuple([], ast.Load()))
         if isinstance(kinds, ast.Name) and kinds.id == "BaseException":
-            return _call(kinds, "_catchable_")
+            return call(kinds, "_catchable_")
         if isinstance(kinds, ast.Tuple):
             kinds.elts = [self._exception_kinds(one) for one in kinds.elts]
             return kinds
@@ -229,7 +228,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
     def visit_With(self, node: ast.With) -> ast.AST:
         node = self.node_contents_visit(node)
         for item in node.items:
-            item.context_expr = _call(item.context_expr, "_with_", item.context_expr)
+            item.context_expr = call(item.context_expr, "_with_", item.context_expr)
         return node
 
     # --- functions and classes ------------------------------------------------------------------------------------
@@ -240,7 +239,7 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
         self.check_function_argument_names(node)
         node.returns = node.returns and self._annotation(node.returns)
         node = self._without(node, "returns")
-        node.decorator_list = [_call(one, "_callee_", one) for one in node.decorator_list]
+        node.decorator_list = [call(one, "_callee_", one) for one in node.decorator_list]
         if node.name.startswith("__"):
             # It is called by operators and by functions in C, which count nothing.
             node.body.insert(1 if ast.get_docstring(node, clean=False) is not None else 0, _tick(node))
@@ -272,11 +271,11 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         self.check_name(node, node.name)
         self._classes.append(node.name)
-        body = [one for statement in node.body for one in _as_statements(self.visit(statement))]
+        body = [one for statement in node.body for one in as_statements(self.visit(statement))]
         self._classes.pop()
         node.body = []
         node = self.node_contents_visit(node)
-        node.decorator_list = [_call(one, "_callee_", one) for one in node.decorator_list]
+        node.decorator_list = [call(one, "_callee_", one) for one in node.decorator_list]
         node.body = body
         return node
 
@@ -296,86 +295,11 @@ class RestrictedPythonPolicy(RestrictingNodeTransformer):
     def _contents(self, node: Any) -> ast.AST:
         return self.node_contents_visit(node)
 
-    visit_Module = visit_Assign = visit_match_case = visit_MatchSequence = visit_MatchOr = _contents
-
-    # --- patterns -------------------------------------------------------------------------------------------------
-
-    def visit_Match(self, node: ast.Match) -> Any:
-        """A pattern has room for a dotted name only, so what it names is read by the guards through a variable."""
-        self._values.append([])
-        node = self.node_contents_visit(node)
-        values = self._values.pop()
-        names = [name for statement in values for name in ast.walk(statement) if isinstance(name, ast.Name)]
-        temporary: list[ast.expr] = [ast.Name(name.id, ast.Del()) for name in names if isinstance(name.ctx, ast.Store)]
-        return [*values, node, _at(node, ast.Delete(temporary))] if values else node
-
-    def _pattern_value(self, node: ast.expr) -> ast.expr:
-        self._check_pattern(node)
-        if not isinstance(node, ast.Attribute):
-            return node
-        name = self.gen_tmp_name() + "_"
-        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        where = copy.deepcopy(node)
-        read = _at(where, ast.Lambda(nothing, self.visit(node)))
-        assign = ast.Assign([ast.Name(name, ast.Store())], _call(where, "_lazy_", read))
-        self._values[-1].append(_at(where, assign))
-        return _at(where, ast.Attribute(ast.Name(name, ast.Load()), "value", ast.Load()))
-
-    def visit_MatchValue(self, node: ast.MatchValue) -> ast.AST:
-        node.value = self._pattern_value(node.value)
-        return node
-
-    def visit_MatchSingleton(self, node: ast.MatchSingleton) -> ast.AST:
-        return node
-
-    def visit_MatchMapping(self, node: ast.MatchMapping) -> ast.AST:
-        node.keys = [self._pattern_value(key) for key in node.keys]
-        self.check_name(node, node.rest)
-        node.patterns = [self.visit(pattern) for pattern in node.patterns]
-        return node
-
-    def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:
-        node.cls = self._pattern_value(node.cls)
-        for name in node.kwd_attrs:
-            # The interpreter reads it, and no guard sees what comes of it.
-            if not is_attribute(name) or name.startswith("_") or name in (*FORMATS, "mro", "register"):
-                self.error(node, f"`{name}` is not available in a pattern.")
-        node.patterns = [self.visit(pattern) for pattern in node.patterns]
-        node.kwd_patterns = [self.visit(pattern) for pattern in node.kwd_patterns]
-        return node
-
-    def visit_MatchStar(self, node: ast.MatchStar) -> ast.AST:
-        self.check_name(node, node.name)
-        return node
-
-    def visit_MatchAs(self, node: ast.MatchAs) -> ast.AST:
-        self.check_name(node, node.name)
-        return self.node_contents_visit(node)
-
-    def _check_pattern(self, node: ast.expr) -> None:
-        """Check an expression in a pattern, which is compared and not bound, and cannot be written in another way."""
-        for part in ast.walk(node):
-            if isinstance(part, ast.Name) and not is_identifier(part.id):
-                self.error(part, f"the name `{part.id}` is not available here.")
-            if isinstance(part, ast.Attribute) and (not is_attribute(part.attr) or part.attr.startswith("__")):
-                self.error(part, f"`{part.attr}` is not available here.")
-
-
-def _at[N: ast.AST](where: ast.AST, node: N) -> N:
-    copy_locations(node, where)  # ty: ignore[invalid-argument-type]
-    return node
-
-
-def _call(where: ast.AST, guard: str, *args: ast.expr) -> ast.Call:
-    return _at(where, ast.Call(ast.Name(guard, ast.Load()), list(args), []))
+    visit_Module = visit_Assign = _contents
 
 
 def _tick(where: ast.AST) -> ast.Expr:
-    return _at(where, ast.Expr(_call(where, "_tick_")))
-
-
-def _as_statements(visited: Any) -> list[Any]:
-    return visited if isinstance(visited, list) else [visited]
+    return at(where, ast.Expr(call(where, "_tick_")))
 
 
 def _is_number_at_once(node: ast.BinOp) -> bool:

@@ -17,6 +17,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from effectful_agents.errors import OptionError
 from effectful_agents.generated import remember_source
+from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
 from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX
@@ -198,7 +199,8 @@ class _Namespace:
             del self._seen[name]
         for name, value in self.env.items():
             if name not in _FURNITURE and self._seen.get(name, _MISSING) is not value and is_identifier(name):
-                self.names[name] = self._seen[name] = value
+                self._seen[name] = value
+                self.names[name] = _entered(value)
 
     def filled(self) -> dict[str, Any]:
         """A copy of the names, as they are now."""
@@ -212,10 +214,32 @@ class _Namespace:
                 self.env.pop(name, None)
                 del self._seen[name]
         for name, value in self.names.items():
+            value = value.function if type(value) is _ClosedFunction else value
             if name not in _FURNITURE and is_identifier(name) and self.env.get(name, _MISSING) is not value:
                 self.env[name] = value
             if name in self.env:
                 self._seen[name] = self.env[name]
+
+
+class _ClosedFunction:
+    """Stands among the names of the code for a function of the program's that it cannot call.
+
+    The function itself could be handed to somebody who calls it past the guards: as the value of a property, for one.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
+
+
+def _entered(value: Any) -> Any:
+    if not callable(value) or isinstance(value, type):
+        return value
+    try:
+        guarded(value)
+    except TypeError:
+        return _ClosedFunction(value)
+    return value
 
 
 _namespaces: weakref.WeakValueDictionary[int, _Namespace] = weakref.WeakValueDictionary()

@@ -15,17 +15,18 @@ import inspect
 import operator
 import queue
 import typing
-import weakref
 from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from effectful_agents.handlers.execution.attributes import RESTRICTED, get_attribute, set_attribute
+from effectful_agents.handlers.execution.attributes import get_attribute, set_attribute
+from effectful_agents.handlers.execution.callables import stored
 from effectful_agents.handlers.execution.calls import callee, check_new_attribute
-from effectful_agents.handlers.execution.kinds import SANDBOX, is_own, replace
+from effectful_agents.handlers.execution.classes import NAMES_OF, base_of
+from effectful_agents.handlers.execution.kinds import RESTRICTED, SANDBOX, is_own, replace
 from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
 
-__all__ = ["EVALUATE", "NAMES_OF"]
+__all__ = ["EVALUATE"]
 
 EVALUATE: list[Callable[[str, dict[str, Any]], Any]] = []
 """Evaluates the text of a type under the policy; set by the executor's module, which this one cannot import."""
@@ -159,10 +160,6 @@ def _globals_of(cls: type) -> dict[str, Any]:
     return NAMES_OF.get(cls, {})
 
 
-NAMES_OF: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
-"""The names among which a class of the code was made."""
-
-
 @replace(functools.singledispatch)
 def singledispatch(function: Any) -> Any:
     """`functools.singledispatch`; a type that is written as text is evaluated under the policy."""
@@ -242,12 +239,17 @@ def namedtuple(
     return collections.namedtuple(typename, names, rename=rename, defaults=defaults, module=SANDBOX)
 
 
-def _check_fields(fields: Iterable[Any]) -> None:
+def _checked_fields(fields: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The fields, read once: another time something else could be there."""
+    made: list[tuple[Any, ...]] = []
     for field in fields:
         name, *rest = (field,) if isinstance(field, str) else field
+        kind, *default = rest or ["typing.Any"]
         check_new_attribute(name)
-        if rest and isinstance(rest[0], str) and not is_safe_type_text(rest[0]):
-            raise ValueError(f"the text {rest[0]!r} does not only name types.")
+        if isinstance(kind, str) and not is_safe_type_text(kind):
+            raise ValueError(f"the text {kind!r} does not only name types.")
+        made.append((name, kind, *map(stored, default)))
+    return made
 
 
 @replace(dataclasses.make_dataclass)
@@ -255,17 +257,17 @@ def make_dataclass(
     cls_name: str, fields: Any, *, bases: tuple[Any, ...] = (), namespace: Any = None, **options: Any
 ) -> Any:
     """`dataclasses.make_dataclass`."""
-    fields = list(fields)
     check_new_attribute(cls_name)
-    _check_fields(fields)
-    for name in namespace or ():
+    fields = _checked_fields(fields)
+    namespace = dict(namespace or {})
+    for name in namespace:
         if type(name) is not str or name.startswith("__"):
             raise ValueError(f"`namespace` cannot have `{name}` here.")
     if options.keys() & {"module", "decorator"}:
         raise TypeError("`module` and `decorator` cannot be set here.")
-    return dataclasses.make_dataclass(
-        cls_name, fields, bases=bases, namespace=dict(namespace or {}), module=SANDBOX, **options
-    )
+    bases = tuple([base_of(base) for base in bases])
+    names = {name: stored(value) for name, value in namespace.items()}
+    return dataclasses.make_dataclass(cls_name, fields, bases=bases, namespace=names, module=SANDBOX, **options)
 
 
 class _Unwaiting:

@@ -1,0 +1,183 @@
+"""What restricted code may call, and what may stand where the interpreter calls: decided by the kind of the value."""
+
+from __future__ import annotations
+
+import functools
+import types
+from abc import ABCMeta
+from typing import Any
+
+from effectful_agents.handlers.execution import methods, sizes
+from effectful_agents.handlers.execution.kinds import (
+    DOCUMENTED,
+    PLAIN,
+    REPLACED,
+    RESTRICTED,
+    SANDBOX,
+    VETTED,
+    is_closed,
+    is_foreign,
+    is_inside,
+    is_own,
+    is_readable_special,
+)
+from effectful_agents.handlers.execution.names import is_private, is_standard
+from effectful_agents.runtime import Operation
+
+__all__ = ["guarded", "stored"]
+
+_METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)
+_DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
+
+
+def stored(value: Any) -> Any:
+    """What may be kept in a class in the place of this value: from there the interpreter calls it, past every guard.
+
+    Raises:
+        TypeError: It is something that the code cannot call.
+    """
+    kind = type(value)
+    if kind in PLAIN or kind.__module__ == SANDBOX or not callable(value):
+        return value
+    return guarded(value)
+
+
+def guarded(function: Any) -> Any:
+    """What restricted code may call in the place of this: itself, another function, or nothing.
+
+    Raises:
+        TypeError: Nothing.
+    """
+    if id(function) in REPLACED:
+        return REPLACED[id(function)][1]
+    if id(function) in VETTED:
+        return function
+    kind = type(function)
+    if kind.__module__ == SANDBOX:
+        return function
+    if kind is types.FunctionType:
+        return _checked_function(function)
+    if kind is types.MethodType:
+        _checked_bound(function)
+        return function
+    if kind in _METHODS:
+        return _checked_method(function)
+    if kind in _DESCRIPTORS:
+        return _checked_descriptor(function)
+    if issubclass(kind, type):
+        return _checked_class(function)
+    if isinstance(function, functools.partial):
+        guarded(function.func)
+        return function
+    if kind is types.GenericAlias:
+        guarded(function.__origin__)
+        return function
+    if is_closed(kind) or (isinstance(function, Operation) and is_foreign(getattr(function, "__module__", None))):
+        _refuse(function)
+    return function
+
+
+def _refuse(function: Any) -> Any:
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    raise TypeError(f"`{name}` is not available here.")
+
+
+def _checked_function(function: types.FunctionType) -> Any:
+    if function.__builtins__ is RESTRICTED:
+        return function
+    module = function.__globals__.get("__name__")
+    if not is_standard(module) or module == SANDBOX:
+        # The program's own, unless it has imported it: what a module holds is as far away as the module.
+        return _refuse(function) if is_foreign(module) and "." not in function.__code__.co_qualname else function
+    name = function.__code__.co_name  # `wraps` has perhaps given it another name
+    is_method = "." in function.__code__.co_qualname
+    if not is_inside(module) or not is_method or not ("<locals>" in function.__code__.co_qualname or _is_public(name)):
+        _refuse(function)
+    return function
+
+
+def _checked_bound(method: types.MethodType) -> None:
+    target = method.__func__
+    if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and method.__name__ == "register":
+        _refuse(method)
+    if isinstance(target, types.FunctionType):
+        _checked_function(target)
+    else:
+        guarded(target)
+
+
+def _is_public(name: str) -> bool:
+    return is_readable_special(name) and (not is_private(name) or name in DOCUMENTED or name == "_")
+
+
+def _checked_method(method: Any) -> Any:
+    """A function in C, or one that is bound to a value."""
+    target, name = method.__self__, method.__name__
+    if target is None or isinstance(target, types.ModuleType):
+        module = getattr(method, "__module__", None) if target is None else target.__name__
+        if is_standard(module):
+            _refuse(method)  # the vetted ones have been let through
+        return method
+    if not is_readable_special(name):
+        _refuse(method)
+    if isinstance(target, type):
+        if is_closed(target) or issubclass(target, type):
+            _refuse(method)
+    elif is_closed(type(target)):
+        if callable(target) and name == "__call__":
+            guarded(target)
+        else:
+            _refuse(method)
+    if name in ("__setattr__", "__delattr__"):
+        _refuse(method)
+    if isinstance(target, _SIZED):
+        if name in sizes.FORMATS:
+            return functools.partial(sizes.FORMATS[name], target)
+        if name in methods.CHECKS:
+            return functools.partial(methods.checked_call, method)
+    return method
+
+
+_SIZED = (str, bytes, bytearray, list, tuple, int, float)
+
+
+def _checked_descriptor(descriptor: Any) -> Any:
+    """A method that is bound to nothing: `str.upper`."""
+    owner, name = descriptor.__objclass__, descriptor.__name__
+    if (
+        is_closed(owner)
+        or issubclass(owner, type)
+        or not is_readable_special(name)
+        or name in ("__setattr__", "__delattr__")
+    ):
+        _refuse(descriptor)
+    if owner.__module__ == "builtins":
+        if name in sizes.FORMATS:
+            return sizes.FORMATS[name]
+        if name in methods.CHECKS:
+            return _checked_unbound(descriptor)
+    return descriptor
+
+
+def _checked_unbound(descriptor: Any) -> Any:
+    # A function, as it has to take a `self` where it stands in a class.
+    def checked(target: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return methods.checked_descriptor(descriptor, target, *args, **kwargs)
+
+    return checked
+
+
+def _checked_class(cls: type) -> Any:
+    if is_closed(cls) or issubclass(cls, type):
+        _refuse(cls)
+    if issubclass(cls, BaseException):
+        if not issubclass(cls, Exception):
+            _refuse(cls)
+        return cls
+    if cls.__module__ == SANDBOX:
+        return cls
+    if not is_standard(cls.__module__):
+        return _refuse(cls) if is_foreign(cls.__module__) else cls
+    if cls.__module__ == "builtins" or is_private(cls.__name__):
+        _refuse(cls)  # the vetted ones have been let through
+    return cls
