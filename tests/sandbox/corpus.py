@@ -2,8 +2,8 @@
 
 In the files a line `=== name` begins each. An attempt has three variants: `helper` goes through a function or class of
 its own, `module` through an allowed module, `data` through a data structure. Under plain `exec` each of them gets what
-it is after; the tests check that too, so that no attempt is here that could not have worked. An attempt finds some names
-of the program: `given`.
+it is after; the tests check that too, so that no attempt is here that could not have worked. An attempt finds a
+name of the program: `given`.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def _alarm(run: Run, is_inside: Callable[[FrameType], bool]) -> Generator[None]:
 
     def ring(signum: int, frame: FrameType | None) -> Any:
         # A tool of the program that the code has called is left to its end, as is anything else that runs here now.
-        if is_directly_inside(frame, is_inside):
+        if not _is_ignored(frame) and is_directly_inside(frame, is_inside):
             run.check()
 
     signal.signal(signal.SIGALRM, ring)
@@ -258,6 +258,15 @@ def _alarm(run: Run, is_inside: Callable[[FrameType], bool]) -> Generator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def _is_ignored(frame: FrameType | None) -> bool:
+    """Whether Python throws away what is raised here, with a message about it: the timer rings again anyway."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__" or frame.f_globals.get("__name__") in ("weakref", "_weakrefset"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def is_directly_inside(frame: FrameType | None, is_inside: Callable[[FrameType], bool]) -> bool:
