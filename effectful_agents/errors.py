@@ -22,6 +22,9 @@
       GovernanceRefused            the operator: a rule refused what was said, asked or drafted
       UncertainEffect              the operator: a crash left open whether an effect has happened
       ReplayDivergence             the operator: the program no longer asks what the journal recorded
+      JournalError                 the operator: a journal cannot be written, read, or understood
+        RunInUse                   the program: another process has the run
+        LeaseLost                  the program: another process has taken the run from this one
       ProviderError                the provider: `status`, `provider`
         RequestTimeoutError        no answer within the time allowed
         NetworkError               the way to the provider failed
@@ -60,6 +63,8 @@ __all__ = [
     "EncodingError",
     "GovernanceRefused",
     "HistoryError",
+    "JournalError",
+    "LeaseLost",
     "LimitExceeded",
     "MissingDependencyError",
     "MissingHandlerError",
@@ -71,6 +76,7 @@ __all__ = [
     "ReplayDivergence",
     "RequestTimeoutError",
     "ResultDecodingError",
+    "RunInUse",
     "SeamVersionError",
     "Signal",
     "Suspended",
@@ -364,6 +370,20 @@ class UncertainEffect(AgentsError):
 
 class ReplayDivergence(AgentsError):
     """A resumed program asked for something else than its journal recorded at that step."""
+
+
+class JournalError(AgentsError):
+    """The journal of a run cannot be written, read, or understood."""
+
+
+class RunInUse(JournalError):
+    """A run was asked for that somebody else has."""
+
+    retryable = True
+
+
+class LeaseLost(JournalError):
+    """A run was taken over by another process, since this one had not been heard of for too long."""
 
 
 class ProviderError(AgentsError):

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import contextvars
 import dataclasses
-import enum
 from typing import Any, Self, override
 
 from effectful_agents.messages import Request, Response, StreamEvent, ToolMessage
 from effectful_agents.operations.loop import DecodedToolCall
+from effectful_agents.operations.records import Checkpointer, Durability, Phase, RunState
 from effectful_agents.runtime import Operation
 from effectful_agents.types import PromptVersion, Skill
 
 __all__ = [
     "ApprovalStep",
+    "Checkpointer",
     "DelegateStep",
     "Durability",
     "FinalStep",
     "ModelStep",
     "Phase",
+    "RunState",
     "StepEvent",
     "StepIds",
     "ToolStep",
@@ -33,24 +35,6 @@ __all__ = [
     "ids_of_call",
     "make_step_id",
 ]
-
-
-class Phase(enum.StrEnum):
-    """Which half of a step an event tells of."""
-
-    ATTEMPTED = "attempted"
-    """It is about to happen."""
-    COMPLETED = "completed"
-    """It has happened, and its result is known; or it has failed, and its error is."""
-
-
-class Durability(enum.StrEnum):
-    """How soon a journal has to have written an event."""
-
-    DURABLE = "durable"
-    """Before anything else happens."""
-    DEFERRABLE = "deferrable"
-    """In order, before the next durable one: what it tells of can be repeated without harm."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
