@@ -22,6 +22,7 @@
       GovernanceRefused            the operator: a rule refused what was said, asked or drafted
       UncertainEffect              the operator: a crash left open whether an effect has happened
       ReplayDivergence             the operator: the program no longer asks what the journal recorded
+      StorageError                 the operator: a file in which something is kept cannot be read or written
       ProviderError                the provider: `status`, `provider`
         RequestTimeoutError        no answer within the time allowed
         NetworkError               the way to the provider failed
@@ -73,6 +74,7 @@ __all__ = [
     "ResultDecodingError",
     "SeamVersionError",
     "Signal",
+    "StorageError",
     "Suspended",
     "ToolCallDecodingError",
     "ToolCallExecutionError",
@@ -364,6 +366,18 @@ class UncertainEffect(AgentsError):
 
 class ReplayDivergence(AgentsError):
     """A resumed program asked for something else than its journal recorded at that step."""
+
+
+class StorageError(AgentsError):
+    """A file in which something is kept cannot be opened, read or written, or is not what it should be.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, message: str, *, path: str, retryable: bool | None = None) -> None:
+        super().__init__(message, retryable=retryable)
+        self.path = path
 
 
 class ProviderError(AgentsError):
