@@ -25,6 +25,7 @@
       JournalError                 the operator: a journal cannot be written, read, or understood
         RunInUse                   the program: another process has the run
         LeaseLost                  the program: another process has taken the run from this one
+      StorageError                 the operator: a file in which something is kept cannot be read or written
       ProviderError                the provider: `status`, `provider`
         RequestTimeoutError        no answer within the time allowed
         NetworkError               the way to the provider failed
@@ -79,6 +80,7 @@ __all__ = [
     "RunInUse",
     "SeamVersionError",
     "Signal",
+    "StorageError",
     "Suspended",
     "ToolCallDecodingError",
     "ToolCallExecutionError",
@@ -384,6 +386,18 @@ class RunInUse(JournalError):
 
 class LeaseLost(JournalError):
     """A run was taken over by another process, since this one had not been heard of for too long."""
+
+
+class StorageError(AgentsError):
+    """A file in which something is kept cannot be opened, read or written, or is not what it should be.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, message: str, *, path: str, retryable: bool | None = None) -> None:
+        super().__init__(message, retryable=retryable)
+        self.path = path
 
 
 class ProviderError(AgentsError):
