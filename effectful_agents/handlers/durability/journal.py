@@ -124,7 +124,8 @@ class Journal(ObjectInterpretation[Any, Any]):
     @implements(attempt_of)
     def attempt_of(self, step_id: str) -> tuple[int, bool]:
         run = self._running()
-        return (run and run.attempt_of(step_id)) or fwd()
+        known = None if run is None else run.attempt_of(step_id)
+        return fwd() if known is None else known
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
