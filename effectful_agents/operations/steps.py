@@ -50,6 +50,7 @@ class StepEvent:
         attempt: 1, and one more for each time that the step is made again in its run.
         depth: How many calls its call is nested in: 0 in one that the program made.
         error: What it failed with, if it did.
+        replayed: Whether it did not happen now, and is told again from the journal of its run.
     """
 
     step_id: str
@@ -60,6 +61,7 @@ class StepEvent:
     attempt: int = 1
     depth: int = 0
     error: BaseException | None = None
+    replayed: bool = False
 
     @property
     def durability(self) -> Durability:
@@ -87,12 +89,14 @@ class ToolStep(StepEvent):
     Attributes:
         tool_call: The call, with its arguments.
         message: The result as the model is told it, when there is one.
-        value: The result as a Python value.
+        value: The result as a Python value; None where a journal gives the result again, and nobody needs the value.
+        is_final: Whether the value is the answer of the whole call.
     """
 
     tool_call: DecodedToolCall[Any]
     message: ToolMessage | None = None
     value: Any = None
+    is_final: bool = False
 
     @property
     @override
@@ -151,7 +155,8 @@ def make_step_id(seq: int, kind: str) -> str:
 
     Args:
         seq: Its position among its siblings, from 1.
-        kind: What it is: `model`, `tool`, `delegate`, `approval`, `final`, or `call` for a call nested in a step.
+        kind: What it is: `model`, `tool`, `delegate`, `record`, `approval`, `final`, or `call` for a call nested in a
+            step or a run.
 
     Raises:
         ValueError: The position is not from 1 to 999999.
@@ -178,18 +183,23 @@ class StepIds:
         skill: The skill that is called, or whose step it is; None for a program that calls several.
         prefix: The identifier of what they are nested in, and `/`; empty for the first.
         depth: How many calls of skills they are nested in.
+        run_id: The run that they belong to; empty where there is none.
 
     >>> ids = StepIds()
     >>> ids.next("model"), ids.below(ids.next("tool")).next("call")
     ('000001-model', '000002-tool/000001-call')
     """
 
-    __slots__ = ("_given", "_outer", "depth", "prefix", "skill")
+    __slots__ = ("_given", "_outer", "depth", "opens", "prefix", "run_id", "skill")
 
-    def __init__(self, skill: Skill[..., Any] | None = None, prefix: str = "", depth: int = 0) -> None:
+    def __init__(
+        self, skill: Skill[..., Any] | None = None, prefix: str = "", depth: int = 0, run_id: str = ""
+    ) -> None:
         self.skill = skill
         self.prefix = prefix
         self.depth = depth
+        self.run_id = run_id
+        self.opens = False
         self._given = 0
 
     def __enter__(self) -> Self:
@@ -212,7 +222,21 @@ class StepIds:
 
     def below(self, step_id: str) -> StepIds:
         """Identifiers for what is nested in a step."""
-        return StepIds(self.skill, f"{step_id}/", self.depth)
+        return StepIds(self.skill, f"{step_id}/", self.depth, self.run_id)
+
+    def opening(self, step_id: str) -> StepIds:
+        """Identifiers for the call that begins next, which has this identifier already."""
+        ids = self.below(step_id)
+        ids.opens = True
+        return ids
+
+    def of_call(self, skill: Skill[..., Any] | None) -> StepIds:
+        """Identifiers for a call that begins now, nested in what has these."""
+        opens, self.opens = self.opens, False
+        ids = StepIds(skill, self.prefix if opens else f"{self.next('call')}/", self.depth_inside, self.run_id)
+        if opens:
+            ids._given = self._given  # after what a handler has done in it already
+        return ids
 
 
 _ids: contextvars.ContextVar[StepIds | None] = contextvars.ContextVar("effectful_agents_step_ids", default=None)
@@ -226,6 +250,4 @@ def current_ids() -> StepIds | None:
 def ids_of_call(skill: Skill[..., Any] | None) -> StepIds:
     """The identifiers for a call that begins now: nested in what runs here, or else the first of all."""
     outer = _ids.get()
-    if outer is None:
-        return StepIds(skill)
-    return StepIds(skill, f"{outer.next('call')}/", outer.depth_inside)
+    return StepIds(skill) if outer is None else outer.of_call(skill)
