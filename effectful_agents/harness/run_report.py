@@ -64,7 +64,7 @@ def _head(info: RunInfo, state: RunState) -> Iterator[str]:
         info.run_id,
         info.status.value,
         info.skill,
-        f"{info.steps:,} steps",
+        f"{info.steps:,} step{'' if info.steps == 1 else 's'}",
         f"{_tokens(info)} tokens",
         _cost(info),
     ]

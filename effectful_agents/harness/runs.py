@@ -49,7 +49,9 @@ def main(arguments: Sequence[str], *, alone: bool = False) -> int:
 
 
 def _list(arguments: Sequence[str], program: str) -> int:
-    parser = _parser(program, "List the runs of a database, the latest first.")
+    parser = _parser(
+        program, "List the runs of a database, the latest first; show, settle, resume, fork, export or delete one."
+    )
     parser.usage = "%(prog)s [show ID | settle ID STEP ANSWER] --database PATH"
     given = parser.parse_args(arguments)
     print_text(list_of_runs(_store(given).runs(), given.database, now()))
@@ -111,7 +113,7 @@ def _export(arguments: Sequence[str], program: str) -> int:
         arguments
     )
     for line in journal_lines(find_run(_store(given), given.run)):
-        print(line)
+        print_text(line)
     return 0
 
 

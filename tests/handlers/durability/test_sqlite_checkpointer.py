@@ -69,7 +69,7 @@ def test_records_that_were_altered_or_lost_are_noticed(store: SqliteCheckpointer
         with pytest.raises(JournalError, match=told) as caught:
             act()
         assert "`r`" in str(caught.value)
-        assert f"effectful-agents runs delete r --database {store.path}" in str(caught.value)
+        assert f"effectful-agents delete r --database {store.path}" in str(caught.value)
     assert len(store.load("whole").records) == 6
     assert [info.run_id for info in store.runs()] == ["whole", "r"]
 
