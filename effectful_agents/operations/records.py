@@ -164,6 +164,7 @@ class RunInfo:
         holder: Who has it now, where somebody does.
         error: What ended it, where something did.
         usage: Tokens of its model calls, with the keys of `messages.Usage`.
+        models: The same of each model that replied, by its name.
     """
 
     run_id: str
@@ -176,6 +177,7 @@ class RunInfo:
     holder: str = ""
     error: str = ""
     usage: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    models: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
 
 @runtime_checkable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from pathlib import Path
 from typing import Any, override
@@ -9,6 +10,7 @@ from typing import Any, override
 import pytest
 
 from effectful_agents.errors import JournalError, LeaseLost, RunInUse
+from effectful_agents.messages import Usage
 from effectful_agents.operations.records import Lease, Phase, Record, RunInfo, RunStatus, RunStore
 from effectful_agents.testing.stores import CheckpointerContract, step, steps_of
 
@@ -146,7 +148,13 @@ class RunStoreContract(CheckpointerContract):
             step("r", "", at=10.0),
             step("r", "000001-call", name="report", at=11.0),
             step("r", "000001-call/000001-model", at=12.0),
-            step("r", "000001-call/000001-model", Phase.COMPLETED, body={"response": {"usage": usage}}, at=13.0),
+            step(
+                "r",
+                "000001-call/000001-model",
+                Phase.COMPLETED,
+                body={"response": {"model": "gpt-5", "usage": usage}},
+                at=13.0,
+            ),
         )
         store.append(
             step("r", "000001-call/000002-tool", at=14.0),
@@ -163,6 +171,7 @@ class RunStoreContract(CheckpointerContract):
             step("r", "000002-call", name="second", at=19.0),
         )
         info = self.info(store, "r")
+        first, second = Usage.from_wire(usage), Usage(input=5, output=1, reasoning=1)
         expected = RunInfo(
             run_id="r",
             status=RunStatus.INTERRUPTED,
@@ -171,14 +180,8 @@ class RunStoreContract(CheckpointerContract):
             last_step="000001-call/000002-tool",
             created=10.0,
             updated=19.0,
-            usage={
-                "input": 105,
-                "output": 21,
-                "reasoning": 1,
-                "cache_read": 0,
-                "cache_write": None,
-                "estimated": False,
-            },
+            usage=dataclasses.asdict(first + second),
+            models={"gpt-5": dataclasses.asdict(first), "": dataclasses.asdict(second)},
         )
         assert info == expected
         store.append(step("r", "000001-call/000001-model", body={}, at=99.0))  # it is there already

@@ -26,7 +26,7 @@ TABLES = Schema(
             "CREATE TABLE runs (id INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, records INTEGER NOT NULL,"
             " chain TEXT NOT NULL, status TEXT NOT NULL, skill TEXT NOT NULL, steps INTEGER NOT NULL,"
             " last_step TEXT NOT NULL, created REAL, updated REAL NOT NULL, error TEXT NOT NULL,"
-            " usage TEXT NOT NULL, written INTEGER NOT NULL)",
+            " models TEXT NOT NULL, written INTEGER NOT NULL)",
             "CREATE INDEX runs_written ON runs (written)",
             "CREATE TABLE run_records (run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,"
             " position INTEGER NOT NULL, step_id TEXT NOT NULL, attempt INTEGER NOT NULL, phase TEXT NOT NULL,"
@@ -40,7 +40,7 @@ TABLES = Schema(
     ],
 )
 
-_SUMMARY = "status, skill, steps, last_step, created, updated, error, usage"
+_SUMMARY = "status, skill, steps, last_step, created, updated, error, models"
 _RECORD = "step_id, attempt, phase, kind, name, digest, body, durability, at, schema"
 
 
@@ -134,12 +134,12 @@ def _row_of_summary(summary: RunSummary) -> tuple[Any, ...]:
         summary.created,
         summary.updated,
         as_text(summary.error),
-        json.dumps(dataclasses.asdict(summary.usage)),
+        json.dumps({model: dataclasses.asdict(usage) for model, usage in summary.models.items()}),
     )
 
 
 def _summary(row: Sequence[Any]) -> RunSummary:
-    status, skill, steps, last_step, created, updated, error, usage = row
+    status, skill, steps, last_step, created, updated, error, models = row
     return RunSummary(
         RunStatus(status),
         of_text(skill),
@@ -148,7 +148,7 @@ def _summary(row: Sequence[Any]) -> RunSummary:
         created,
         updated,
         of_text(error),
-        Usage(**json.loads(usage)),
+        {model: Usage(**usage) for model, usage in json.loads(models).items()},
     )
 
 

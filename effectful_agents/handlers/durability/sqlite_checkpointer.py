@@ -83,7 +83,7 @@ class SqliteCheckpointer:
         except JournalError as error:
             raise JournalError(
                 f"{error} Put a copy of `{self.path}` in its place, or delete the run: "
-                f"`effectful-agents runs delete {run_id} --database {self.path}`."
+                f"`effectful-agents delete {run_id} --database {self.path}`."
             ) from None
 
     def lease(self, run_id: str, *, seconds: float = 30.0) -> SqliteLease:

@@ -33,7 +33,8 @@ class RunSummary:
     created: float | None = None
     updated: float = 0.0
     error: str = ""
-    usage: Usage = dataclasses.field(default_factory=Usage)
+    models: dict[str, Usage] = dataclasses.field(default_factory=dict)
+    """Tokens by the name of the model that replied."""
 
     def add(self, record: Record, *, is_new_step: bool = True) -> None:
         """Take the next record of the run.
@@ -52,7 +53,8 @@ class RunSummary:
             self.steps += is_new_step
             self.last_step = record.step_id
         if record.kind == "model" and record.phase is Phase.COMPLETED:
-            self.usage += _usage(record.body)
+            model, usage = _reply(record.body)
+            self.models[model] = self.models.get(model, Usage()) + usage
         if "settled" in record.body and self.status in (RunStatus.UNCERTAIN, RunStatus.FAILED):
             # What had stopped it has been answered: it waits to be resumed.
             self.status, self.error = RunStatus.INTERRUPTED, ""
@@ -74,21 +76,25 @@ class RunSummary:
             updated=self.updated,
             holder=holder,
             error=self.error,
-            usage=dataclasses.asdict(self.usage),
+            usage=dataclasses.asdict(sum(self.models.values(), Usage())),
+            models={model: dataclasses.asdict(usage) for model, usage in self.models.items()},
         )
 
     def _open_or_close(self, record: Record) -> None:
         closed = record.phase is Phase.COMPLETED
-        self.status = RunStatus(record.body["status"]) if closed else RunStatus.INTERRUPTED
+        status = str(record.body.get("status"))
+        # A later version may know of more.
+        self.status = RunStatus(status) if closed and status in set(RunStatus) else RunStatus.INTERRUPTED
         self.error = str(record.body.get("error") or "") if closed else ""
 
 
-def _usage(body: Mapping[str, Any]) -> Usage:
+def _reply(body: Mapping[str, Any]) -> tuple[str, Usage]:
+    """The model that replied, and its tokens."""
     response = body.get("response")
-    told = response.get("usage") if isinstance(response, Mapping) else None
-    if not isinstance(told, Mapping):
-        return Usage()
+    if not isinstance(response, Mapping):
+        return "", Usage()
+    model, told = str(response.get("model") or ""), response.get("usage")
     names = {field.name for field in dataclasses.fields(Usage)}
-    if names.isdisjoint(told):
-        return Usage.from_wire(told)
-    return Usage(**{name: value for name, value in told.items() if name in names})
+    if not isinstance(told, Mapping) or names.isdisjoint(told):
+        return model, Usage.from_wire(told)
+    return model, Usage(**{name: value for name, value in told.items() if name in names})
