@@ -37,11 +37,9 @@ APPENDS = 48
 class Runs:
     """Runs of the program in processes that are killed, and what can be seen of them from outside."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: subprocess.Popen[str]) -> None:
         self.folder = folder
-        self.server = subprocess.Popen(
-            SCRIPT, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        self.server = server
         self.store = SqliteCheckpointer(folder / "runs.db")
         self.settled = 0
 
@@ -115,13 +113,18 @@ def completed_requests(state: RunState) -> list[str]:
     ]
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[subprocess.Popen[str]]:
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(SCRIPT, cwd=HERE, text=True, **pipes)
+    yield process
+    assert process.communicate() == ("", "")
+    assert process.returncode == 0
+
+
 @pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Runs]:
-    made = Runs(tmp_path)
-    yield made
-    told = made.server.communicate()
-    assert told == ("", "")
-    assert made.server.returncode == 0
+def runs(tmp_path: Path, server: subprocess.Popen[str]) -> Runs:
+    return Runs(tmp_path, server)
 
 
 def test_a_run_that_is_not_killed(runs):
