@@ -89,9 +89,7 @@ class Program:
             self.world.asked += 1
             said = [(place, str(message["content"])) for place, message in enumerate(request["messages"])]
             place, text = [
-                (place, text)
-                for place, text in said
-                if "job-" in text and request["messages"][place]["role"] == "user"
+                (place, text) for place, text in said if "job-" in text and request["messages"][place]["role"] == "user"
             ][-1]
             job = "job-" + text.partition("job-")[2].split()[0]
             turns = sum(message["role"] == "assistant" for message in request["messages"][place:])

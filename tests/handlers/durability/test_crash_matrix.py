@@ -1,4 +1,4 @@
-"""A run that is killed at any record or instant, on a full disk, or by many processes at once: it ends as if it never was.
+"""A run that is killed at any record or instant, or has a full disk, or rivals: it ends as if nothing had happened.
 
 `crash_script.py` has the program; the files that it writes outside of the journal say what was done and asked.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -19,10 +20,10 @@ OPTIONS: Any = {"system_prompt": "brief", "eval_provider": "builtin", "type_chec
 CRASHES = st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=4)
 
 
-def run(statements: Any, world: World, store: Mortal | None = None) -> Any:
+def run(statements: Any, world: World, store: Mortal | None = None, **options: Any) -> Any:
     """Run a program, with a journal where there is a store."""
     program = Program(statements, world)
-    with handler(harness(**OPTIONS)), handler(program.model()):
+    with handler(harness(**{**OPTIONS, **options})), handler(program.model()):
         if store is None:
             return program()
         with handler(Journal("run", store)):
@@ -75,7 +76,9 @@ def the_same_however_it_goes(statements: Any, crashes: Any) -> None:
     assert came == value
     assert counted(broken)[0] == certain
     assert counted(broken)[1].keys() == repeatable.keys()
-    assert all(repeatable[what] <= times <= repeatable[what] + len(crashes) for what, times in counted(broken)[1].items())
+    assert all(
+        repeatable[what] <= times <= repeatable[what] + len(crashes) for what, times in counted(broken)[1].items()
+    )
     assert broken.asked <= plain.asked + 3 * len(crashes)  # several may be on their way at once
 
 
@@ -86,7 +89,7 @@ def test_a_program_is_the_same_however_it_goes(statements, crashes):
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(PROGRAMS, CRASHES)
 def test_many_programs_are_the_same_however_they_go(statements, crashes):
     the_same_however_it_goes(statements, crashes)
@@ -113,6 +116,16 @@ def test_a_journal_grows_by_the_same_with_each_step(statements):
         store = Mortal()
         run(statements(n), World(), store)
         sizes.append(size(store))
-    first, second, third = (after - before for before, after in zip(sizes, sizes[1:], strict=False))
+    first, second, third = (after - before for before, after in itertools.pairwise(sizes))
     assert second == pytest.approx(2 * first, rel=0.1)
     assert third == pytest.approx(2 * second, rel=0.1)
+
+
+def test_calls_that_begin_with_the_same_system_message_write_it_once():
+    sizes = []
+    for n in 1, 2:
+        store = Mortal()
+        run([("work", [["look"]])] * n, World(), store, system_prompt="full")
+        sizes.append(size(store))
+    assert sizes[0] > 10_000
+    assert sizes[1] - sizes[0] < 2_000
