@@ -220,6 +220,10 @@ class StepIds:
         self._given += 1
         return self.prefix + make_step_id(self._given, kind)
 
+    def coming(self, kind: str) -> str:
+        """The identifier that the next step gets if it is of this kind."""
+        return self.prefix + make_step_id(self._given + 1, kind)
+
     def below(self, step_id: str) -> StepIds:
         """Identifiers for what is nested in a step."""
         return StepIds(self.skill, f"{step_id}/", self.depth, self.run_id)

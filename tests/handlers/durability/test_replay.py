@@ -23,7 +23,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.durability.runs import settle
-from effectful_agents.handlers.loop import steps
+from effectful_agents.handlers.loop import CallControl, steps
 from effectful_agents.operations.journal import record
 from effectful_agents.operations.loop import call_tool, completion
 from effectful_agents.operations.steps import ModelStep, Phase
@@ -497,3 +497,89 @@ def test_reply_as_it_was():
     with running(store, ScriptedModel()):
         [step] = [each for each in steps(limerick, "cats") if isinstance(each, ModelStep) and each.response]
     assert step.response["usage"]["prompt_tokens"] == 100
+
+
+def find_another(control):
+    assert len(control.unsaid) == 1
+    with handler(control):
+        return limerick("dogs")
+
+
+def test_what_a_user_said_meanwhile_is_there_again():
+    control = CallControl()
+
+    @Tool.define
+    def search(where: str) -> str:
+        """Search."""
+        control.say("Cheap, please.")
+        return "a hotel"
+
+    @Skill.define
+    def find(where: str) -> str:
+        """Find a hotel in {where}."""
+        raise NotHandled
+
+    def program():
+        with handler(control):
+            return find("Oslo")
+
+    store = crashed(calls("search", where="Oslo"), "found", program=program)
+    assert run(store, program=program) == ("found", 0)
+    assert control.unsaid == ()
+    # Now it waits for a turn that is new.
+    control.say("Quick, please.")
+    assert run(store, "of dogs", program=lambda: (program(), find_another(control))) == (("found", "of dogs"), 1)
+
+
+class Keyword(Exception):
+    """One whose constructor takes other arguments than its `args`."""
+
+    def __init__(self, *, code):
+        super().__init__(f"failed with {code}")
+        self.code = code
+
+
+class Unwritable(Exception):
+    """One that is made of what cannot be written down."""
+
+    def __init__(self, cause):
+        super().__init__(cause)
+
+    def __str__(self):
+        return "unwritable"
+
+
+class Mistaken(Exception):
+    """One whose constructor makes its text of its argument."""
+
+    def __init__(self, code):
+        super().__init__(f"code {code}")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(
+            KeyError("k"),
+            FileNotFoundError(2, "no such file", "a.txt"),
+            UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+        ),
+        *(Keyword(code=3), Mistaken(3), Unwritable(object()), Unwritable(float("nan"))),
+        ExceptionGroup("several", [ValueError("one"), ExceptionGroup("more", [Mistaken(2)])]),
+    ],
+    ids=repr,
+)
+def test_an_exception_is_of_its_class_and_says_the_same_again(error):
+    @Tool.define
+    def fail(why: int) -> str:
+        """Fail."""
+        raise error
+
+    def program():
+        try:
+            return fail(1)
+        except type(error) as again:
+            return type(again), str(again), getattr(again, "code", None), limerick("cats")
+
+    store = crashed("one", program=program)
+    assert run(store, program=program) == ((type(error), str(error), getattr(error, "code", None), "one"), 0)
