@@ -15,8 +15,10 @@ STACK = [
     "DeferredTools",
     "MixedToolCaller",
     "LexicalToolExtractor",
+    "RateLimit",
     "LiteLLMConfigurer",
     "LocalModel",
+    "Fallback",
     "FrameworkDocumenter",
     "HistoryBuilder",
     "SystemPromptDumper",
@@ -28,6 +30,7 @@ STACK = [
     "TenacityRetryer",
     "ToolOutputCap",
 ]
+ON_REQUEST = {"SystemPromptDumper", "RateLimit", "Fallback"}
 OF_CODE = {"MixedToolCaller", "TyTypeChecker", "BuiltinExecutor", "StatefulReplSynthesizer", "FinalBodySynthesizer"}
 
 
@@ -52,27 +55,28 @@ def headings(text: str, level: int) -> list[str]:
 
 
 def test_the_handlers_stand_in_this_order(tmp_path):
-    assert names(dump_system_prompt=tmp_path / "prompt.md") == STACK
+    options = {"dump_system_prompt": tmp_path / "prompt.md", "fallback": ["x"], "requests_per_minute": 60}
+    assert names(**options) == STACK
 
 
 @pytest.mark.parametrize(
     ("options", "missing"),
     [
-        ({}, {"SystemPromptDumper"}),
-        ({"num_retries": 0}, {"SystemPromptDumper", "TenacityRetryer"}),
-        ({"check_contracts": False}, {"SystemPromptDumper", "PydanticSkillArgValidator"}),
-        ({"tool_collection": "none"}, {"SystemPromptDumper", "LexicalToolExtractor"}),
-        ({"defer_tools": False}, {"SystemPromptDumper", "DeferredTools"}),
-        ({"defer_tools": 0}, {"SystemPromptDumper"}),
-        ({"type_checker": "none"}, {"SystemPromptDumper", "TyTypeChecker"}),
-        ({"tool_calling": "json"}, {"SystemPromptDumper", "MixedToolCaller"}),
-        ({"eval_provider": "none"}, {"SystemPromptDumper", *OF_CODE}),
-        ({"system_prompt": "brief"}, {"SystemPromptDumper", "FrameworkDocumenter", *OF_CODE}),
-        ({"model": "local/smollm2"}, {"SystemPromptDumper", "FrameworkDocumenter", *OF_CODE}),
+        ({}, set()),
+        ({"num_retries": 0}, {"TenacityRetryer"}),
+        ({"check_contracts": False}, {"PydanticSkillArgValidator"}),
+        ({"tool_collection": "none"}, {"LexicalToolExtractor"}),
+        ({"defer_tools": False}, {"DeferredTools"}),
+        ({"defer_tools": 0}, set()),
+        ({"type_checker": "none"}, {"TyTypeChecker"}),
+        ({"tool_calling": "json"}, {"MixedToolCaller"}),
+        ({"eval_provider": "none"}, {*OF_CODE}),
+        ({"system_prompt": "brief"}, {"FrameworkDocumenter", *OF_CODE}),
+        ({"model": "local/smollm2"}, {"FrameworkDocumenter", *OF_CODE}),
     ],
 )
 def test_what_is_switched_off_is_not_installed(options, missing):
-    assert names(**options) == [name for name in STACK if name not in missing]
+    assert names(**options) == [name for name in STACK if name not in missing | ON_REQUEST]
 
 
 def test_the_full_message_has_the_harness_and_the_task():

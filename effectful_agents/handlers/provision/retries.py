@@ -39,7 +39,8 @@ class Conditions:
     Attributes:
         spent: The repetitions of all requests that stand for one; None counts each request for itself.
         longest_pause: Seconds that a pause may have; who has to wait longer gives up at once.
-        around: Called with each attempt, to make it; the first one makes it, and the others make what it makes.
+        around: Each is called with a function that makes an attempt, or that calls the one before it; the last one is
+            called first.
     """
 
     spent: Spent | None = None
