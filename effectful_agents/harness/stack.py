@@ -118,9 +118,7 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         yield ImplicitToolExtractor(json_only=json_only)
     # Outside of what names the model, each of which has its limit, and of the fallback, whose attempts count.
     if settings.requests_per_minute is not None or settings.tokens_per_minute is not None:
-        yield RateLimit(
-            requests_per_minute=settings.requests_per_minute, tokens_per_minute=settings.tokens_per_minute
-        )
+        yield RateLimit(requests_per_minute=settings.requests_per_minute, tokens_per_minute=settings.tokens_per_minute)
     # It is asked for the models that no handler further inside takes.
     model = None if settings.is_local else settings.model
     yield LiteLLMConfigurer(model, num_retries=settings.num_retries, **_of_requests(settings))

@@ -102,7 +102,9 @@ class RateLimit(ObjectInterpretation[Any, Any]):
         tokens = 0 if self.tokens_per_minute is None else _estimated(request)
         passage = _Passage(self._pace(model), model, tokens)
         given = conditions()
-        with passage, under(dataclasses.replace(given, around=(passage.attempt, *given.around))):
+        # A request that a handler makes in the middle of another one is none of its attempts.
+        others = {owner: wrap for owner, wrap in given.around.items() if owner != id(self)}
+        with passage, under(dataclasses.replace(given, around={id(self): passage.attempt, **others})):
             reply = fwd()
             passage.tokens = _reported(reply)
         return reply
@@ -158,8 +160,9 @@ class _Passage:
         try:
             self._grant = self._pace.enter(self._estimated, inside=self._pace in self._around)
         except Closed as closed:
+            asked = f"the service of `{self._model}`" if self._model else "the service"
             raise ProviderError(
-                f"`{self._model}`: the service has asked for a pause, of which {closed.seconds:.0f} seconds are left",
+                f"{asked} has asked for a pause, of which {closed.seconds:.0f} seconds are left",
                 status=429,
                 retry_after=closed.seconds,
             ) from None

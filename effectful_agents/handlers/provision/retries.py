@@ -40,12 +40,12 @@ class Conditions:
         spent: The repetitions of all requests that stand for one; None counts each request for itself.
         longest_pause: Seconds that a pause may have; who has to wait longer gives up at once.
         around: Each is called with a function that makes an attempt, or that calls the one before it; the last one is
-            called first.
+            called first. The keys say whose they are.
     """
 
     spent: Spent | None = None
     longest_pause: float = _LONGEST_PAUSE
-    around: tuple[Callable[[Callable[[], Any]], Any], ...] = ()
+    around: Mapping[int, Callable[[Callable[[], Any]], Any]] = dataclasses.field(default_factory=dict)
 
 
 _ALONE = Conditions()
@@ -113,7 +113,7 @@ def retried[T](ask: Callable[[], T], retries: int | None) -> T:
 
 
 def _made[T](ask: Callable[[], T], given: Conditions) -> T:
-    for wrap in given.around:
+    for wrap in given.around.values():
         ask = functools.partial(wrap, ask)
     return ask()
 

@@ -478,8 +478,8 @@ def test_a_conversation_that_is_too_long_for_all_is_compacted():
             raise NotHandled
 
     guide = Guide()
-    long = ContextLengthError("too long", limit=1000)
-    model = ScriptedModel("A long story. " * 50, long, long, "A story was told.", "Gladly.")
+    long = ContextLengthError("too long", prompt_tokens=4200, limit=4000)
+    model = ScriptedModel("A long story. " * 400, long, long, "A story was told.", "Gladly.")
     with handler(harness(system_prompt="brief")), handler(model), handler(Fallback("a", "b")):
         with handler(HistoryCompactor()):
             guide.tell("A story!")

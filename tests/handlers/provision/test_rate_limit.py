@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from effectful_agents.errors import Cancelled, LimitExceeded, NetworkError, Opti
 from effectful_agents.handlers.loop import CallControl, Deadline, acall
 from effectful_agents.handlers.provision import Fallback, RateLimit
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
+from effectful_agents.handlers.provision.retries import retried
 from effectful_agents.operations.counting import TokenCount, count_tokens
 from effectful_agents.operations.loop import completion, send_request
 from effectful_agents.operations.world import now, sleep
@@ -323,7 +325,7 @@ def test_a_pause_of_more_than_a_minute_fails_whoever_would_wait(clock):
             assert (raised.value.status, raised.value.retryable) == (429, True)
             clock.time += 100
         assert raised.value.retry_after == 3400
-        assert "`a`: the service has asked for a pause, of which 3400 seconds are left" in str(raised.value)
+        assert "the service of `a` has asked for a pause, of which 3400 seconds are left" in str(raised.value)
         assert len(service.times) == 1
         clock.time += 3300
         ask(model="a")
@@ -378,10 +380,39 @@ def test_a_request_in_the_middle_of_another_does_not_wait_for_it(clock):
         return reply
 
     service = Service()
-    with handler(service), handler({completion: judged}), handler(RateLimit(concurrent=1, requests_per_minute=2)):
-        ask()
-        ask()
+    limits = RateLimit(concurrent=1, requests_per_minute=2), RateLimit(concurrent=1, requests_per_minute=2)
+
+    def repeated(**request: Any) -> Any:
+        return retried(fwd, 0)
+
+    with handler(service), handler({send_request: repeated}), handler(limits[0]), handler({completion: judged}):
+        with handler(limits[1]):
+            ask()
+            ask()
     assert service.times == [0, 0, 60, 60]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_it_waits_on_both_event_loops(backend):
+    running: list[int] = []
+    most: list[int] = []
+
+    def answer(**request: Any) -> Any:
+        running.append(1)
+        most.append(len(running))
+        sleep(0)
+        running.pop()
+        return says("Hello")
+
+    async def program() -> None:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(bridged, ask)
+
+    with handler({completion: answer}), handler(RateLimit(concurrent=2)):
+        anyio.run(program, backend=backend)
+    assert len(most) == 20
+    assert max(most) == 2
 
 
 def test_a_pause_before_a_repetition_leaves_the_place_to_others(server: Server):

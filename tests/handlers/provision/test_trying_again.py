@@ -183,7 +183,7 @@ def test_each_attempt_is_made_by_those_around_it():
 
         return wrap
 
-    with under(Conditions(around=(around("inner"), around("outer")))):
+    with under(Conditions(around={1: around("inner"), 2: around("outer")})):
         assert retried(lambda: "done", 0) == "done"
     assert order == ["outer", "inner"]
     assert retried(lambda: "again", 0) == "again"
