@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from effectful_agents import Agent, NotHandled, ObjectInterpretation, Skill, fwd, handler, harness, implements
+from effectful_agents import NotHandled, ObjectInterpretation, Skill, fwd, handler, harness, implements
 from effectful_agents.errors import (
     AgentsError,
     Cancelled,
@@ -29,7 +29,6 @@ from effectful_agents.errors import (
     ResultDecodingError,
     Suspended,
 )
-from effectful_agents.handlers.legibility import HistoryCompactor
 from effectful_agents.handlers.loop import CallControl, Deadline
 from effectful_agents.handlers.provision import Fallback, Model, another_may_answer
 from effectful_agents.handlers.provision.http import HttpModel
@@ -40,6 +39,7 @@ from effectful_agents.operations.steps import ModelStep, Phase, emit
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import Layers
 from effectful_agents.testing import ScriptedModel, says
+from tests.handlers.legibility.compacting import WORDS, Bot, Narrow, roles, stack
 from tests.handlers.provision.http.server import Server, chunk, listening, stream, whole
 
 HI: list[Any] = [{"role": "user", "content": "hi"}]
@@ -469,23 +469,12 @@ def test_each_failure_is_in_the_log(caplog):
 
 
 def test_a_conversation_that_is_too_long_for_all_is_compacted():
-    class Guide(Agent):
-        """A guide."""
-
-        @Skill.define
-        def tell(self, text: str) -> str:
-            """{text}"""
-            raise NotHandled
-
-    guide = Guide()
-    long = ContextLengthError("too long", prompt_tokens=4200, limit=4000)
-    model = ScriptedModel("A long story. " * 400, long, long, "A story was told.", "Gladly.")
-    with handler(harness(system_prompt="brief")), handler(model), handler(Fallback("a", "b")):
-        with handler(HistoryCompactor()):
-            guide.tell("A story!")
-            assert guide.tell("Thank you!") == "Gladly."
-    assert [request["model"] for request in model.requests] == ["a", "a", "b", "a", "a"]
-    assert "A story was told." in str(guide.__history__)
+    bot, model = Bot(), Narrow(1000, *(f"{number}. " + WORDS * 20 for number in range(6)))
+    with stack(model), handler(Fallback("a", "b")):
+        for question in "abcdef":
+            assert bot.ask(f"Question {question}")
+    assert [request["model"] for request in model.refused] == ["a", "b"]
+    assert roles(bot.__history__).count("summary") == 1
 
 
 # --- what is seen ----------------------------------------------------------------------------------------------------
