@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -56,7 +55,7 @@ class Alternative:
         handlers: What is installed while it is asked.
         named: What a request says that is for it.
         is_configured: Whether it is the one that requests go to anyway.
-        rests_until: When it may be asked again.
+        rests: From when on, and until when, it is not to be asked.
     """
 
     name: str
@@ -64,7 +63,7 @@ class Alternative:
     handlers: Interpretation = dataclasses.field(default_factory=dict)
     named: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     is_configured: bool = False
-    rests_until: float = -math.inf
+    rests: tuple[float, float] | None = None
 
     def ask(self, request: Mapping[str, Any], *, first: bool) -> Response:
         """Forward a request to it, from a handler of `completion`.
@@ -125,9 +124,11 @@ def _of_handler(given: Interpretation) -> Alternative:
     models = [getattr(layer, "model", None) for layer in layers]
     model = next((one for one in models if isinstance(one, str)), None)
     functions = (given[completion],) if completion in given else ()
+    # Not installed: requests that handlers further out make meanwhile are not for this model.
+    others = {operation: function for operation, function in given.items() if operation is not completion}
     # A request that names no model would be given that of a handler further out, and be for that one.
     named = {} if model is None and functions else {"model": model}
-    return Alternative(model or _kinds(layers), functions, given, named)
+    return Alternative(model or _kinds(layers), functions, others, named)
 
 
 def _kinds(layers: tuple[Interpretation, ...]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from effectful_agents.errors import (
@@ -131,7 +130,8 @@ class Fallback(ObjectInterpretation[Any, Any]):
         if not isinstance(rest_seconds, int | float) or not rest_seconds >= 0:
             raise OptionError(f"`rest_seconds` is {rest_seconds!r}; it is a time, at least 0.")
         self._alternatives = [alternative(model) for model in models]
-        names = [one.name for one in self._alternatives if not one.handlers]
+        given = zip(models, self._alternatives, strict=True)
+        names = [one.name for model, one in given if not isinstance(model, Mapping)]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise OptionError(f"`Fallback` has `{twice}` twice; a repetition of the same is `num_retries`.")
@@ -156,7 +156,8 @@ class Fallback(ObjectInterpretation[Any, Any]):
         if not about_request and isinstance(error, ProviderError | ModelAccessError):
             seconds = max(self.rest_seconds, error.retry_after or 0.0)
             if seconds:
-                failed.rests_until = now() + seconds
+                time = now()
+                failed.rests = (time, time + seconds)
 
 
 class _Attempts:
@@ -252,10 +253,11 @@ class _Attempts:
 
 def _resting(order: Sequence[Alternative]) -> list[Alternative]:
     """Those that are not to be asked now; none if there would be nobody left."""
-    if all(one.rests_until == -math.inf for one in order):
+    if all(one.rests is None for one in order):
         return []
     time = now()
-    resting = [one for one in order if one.rests_until > time]
+    # From when on: a clock that was set back must not have it rest for longer than it should.
+    resting = [one for one in order if one.rests is not None and one.rests[0] <= time < one.rests[1]]
     return resting if len(resting) < len(order) else []
 
 

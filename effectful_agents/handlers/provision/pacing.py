@@ -44,11 +44,13 @@ class Grant:
         expires: When it no longer counts.
         tokens: Tokens that it is taken to have.
         running: Whether it is one of those that are under way.
+        counts: Whether it is one of those of the last minute.
     """
 
     expires: float
     tokens: int
     running: bool
+    counts: bool = True
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -75,7 +77,9 @@ class Pace:
         self._requests = requests
         self._budget = tokens
         self._concurrent = concurrent
-        self._lock = threading.Lock()  # held for a moment, never while an operation is performed
+        # Held for a moment, never while an operation is performed. A call that was abandoned may leave in the middle of
+        # that, in the same thread.
+        self._lock = threading.RLock()
         self._queue: collections.deque[_Waiter] = collections.deque()
         self._granted: collections.deque[Grant] = collections.deque()  # those of the last minute, the oldest first
         self._used = 0
@@ -97,9 +101,9 @@ class Pace:
             BaseException: What ends the call meanwhile; nothing is taken then.
         """
         waiter = _Waiter(tokens, inside)
-        with self._lock:
-            self._queue.appendleft(waiter) if inside else self._queue.append(waiter)
         try:
+            with self._lock:
+                self._queue.appendleft(waiter) if inside else self._queue.append(waiter)
             while True:
                 time = now()
                 with self._lock:
@@ -115,20 +119,22 @@ class Pace:
                     with self._lock:
                         self._clock = max(self._clock, until)
         finally:
-            with self._lock:
+            with self._lock, contextlib.suppress(ValueError):
                 self._queue.remove(waiter)
             self._wake_first()
 
     def leave(self, grant: Grant, tokens: int | None = None) -> None:
         """Say that a request is over, and how many tokens it had where that is known."""
         with self._lock:
+            makes_room = grant.running and self._concurrent is not None
             self._running -= grant.running
             grant.running = False
-            if tokens is not None:
-                if grant.expires > self._clock:
-                    self._used += tokens - grant.tokens
+            if tokens is not None and grant.counts:
+                makes_room = makes_room or tokens < grant.tokens
+                self._used += tokens - grant.tokens
                 grant.tokens = tokens
-        self._wake_first()
+        if makes_room:
+            self._wake_first()
 
     def close(self, seconds: float) -> None:
         """Let nobody out for so many seconds."""
@@ -153,7 +159,9 @@ class Pace:
 
     def _forget_the_expired(self) -> None:
         while self._granted and self._granted[0].expires <= self._clock:
-            self._used -= self._granted.popleft().tokens
+            grant = self._granted.popleft()
+            grant.counts = False
+            self._used -= grant.tokens
 
     def _time_for_one_more(self) -> float:
         if self._requests is None or len(self._granted) < self._requests:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import dataclasses
 import json
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -92,7 +91,6 @@ class RateLimit(ObjectInterpretation[Any, Any]):
         self.tokens_per_minute = tokens_per_minute
         self.concurrent = concurrent
         self._paces: dict[str, Pace] = {}
-        self._lock = threading.Lock()
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
@@ -110,11 +108,11 @@ class RateLimit(ObjectInterpretation[Any, Any]):
         return reply
 
     def _pace(self, model: str) -> Pace:
-        with self._lock:
-            pace = self._paces.get(model)
-            if pace is None:
-                pace = self._paces[model] = Pace(self.requests_per_minute, self.tokens_per_minute, self.concurrent)
-            return pace
+        pace = self._paces.get(model)
+        if pace is None:
+            new = Pace(self.requests_per_minute, self.tokens_per_minute, self.concurrent)
+            pace = self._paces.setdefault(model, new)  # another thread may have been here meanwhile
+        return pace
 
 
 class _Passage:

@@ -315,6 +315,20 @@ def test_a_handler_is_installed_only_while_its_model_is_asked():
     assert service.asked == ["a", "a", "b"]
 
 
+def test_a_request_that_a_handler_makes_meanwhile_is_one_of_its_own():
+    """Such as that of one further out which has the answer judged: it is not sent through a model twice."""
+
+    def judged(**request: Any) -> Any:
+        reply = fwd()
+        return reply if "seed" in request else ask(seed=1)
+
+    model = ScriptedModel("Hello", "Good.")
+    louder = {completion: lambda **request: fwd(**request, top_p=1.0)}
+    with handler(model), handler({completion: judged}), handler(Fallback(louder)):
+        assert text(ask()) == "Good."
+    assert model.requests == [{"messages": HI, "top_p": 1.0}, {"messages": HI, "seed": 1, "top_p": 1.0}]
+
+
 def test_a_fallback_may_be_part_of_another():
     service = Service(a=DOWN, b=NetworkError("x"), c="Hello")
     with handler(service), handler(Fallback(Fallback("a", "b"), "c")):
@@ -355,6 +369,14 @@ def test_it_rests_for_as_long_as_it_said():
         time[0] += 119
         ask()
         time[0] += 1
+        assert text(ask()) == "back"
+
+
+def test_a_clock_that_is_set_back_has_nobody_rest_for_longer():
+    service = Service(a=[DOWN, "back"], b="Hello")
+    with clock() as time, handler(service), handler(Fallback("a", "b")):
+        ask()
+        time[0] -= 500
         assert text(ask()) == "back"
 
 
@@ -529,6 +551,11 @@ def test_the_step_says_who_answered():
     assert response["model"] == "b"
     assert response["provider_metadata"]["fallback"]["model"] == "b"
     assert steps[1].error is None
+
+
+def test_what_is_no_reply_is_left_as_it_is():
+    with handler({send_request: lambda **request: None}), handler(Fallback("a", "b")):
+        assert ask() is None
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------

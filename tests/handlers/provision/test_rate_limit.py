@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from effectful_agents import NotHandled, ObjectInterpretation, Skill, fwd, handler, harness, implements
@@ -238,6 +238,53 @@ def test_no_minute_has_more_tokens_but_for_one_large_request(sizes, budget, gap)
     for start in service.times:
         inside = [size for size, one in zip(sizes, service.times, strict=True) if start <= one < start + 60]
         assert sum(inside) <= budget or len([size for size in inside if size]) == 1
+
+
+@given(
+    requests=st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 1.0, 30.0]),
+            st.sampled_from([50, 100]),
+            st.integers(0, 90),
+            st.sampled_from([1.0, 59.0, 60.0, 75.0]),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    concurrent=st.sampled_from([None, 2]),
+)
+@example(requests=[(0, 50, 10, 75), (30, 50, 50, 1), (1, 100, 100, 1), (39, 50, 50, 1)], concurrent=None)
+def test_whatever_was_counted_and_reported_a_minute_later_all_of_it_is_free_again(requests, concurrent):
+    """Replies may come when their minute is over, and may be anything."""
+    times: list[float] = []
+
+    def answer(**request: Any) -> Any:
+        times.append(now())
+        sleep(request.get("top_p", 0.0))
+        return {**says("Hello"), "usage": {"prompt_tokens": request["seed"], "completion_tokens": 0}}
+
+    async def program() -> float:
+        async with asyncio.TaskGroup() as tasks:
+            for gap, estimated, reported, seconds in requests:
+                await asyncio.sleep(gap)
+                tasks.create_task(bridged(ask_for, estimated, seed=reported, top_p=seconds))
+        await asyncio.sleep(60)
+        times.clear()
+        for _ in range(3):
+            await bridged(ask_for, 50, seed=50)
+        return now()
+
+    def ask_for(tokens: int, **request: Any) -> Any:
+        return completion(messages=[{"role": "user", "content": f"{tokens}"}], **request)
+
+    def counted(content: Any, model: str | None = None) -> TokenCount:
+        return TokenCount(int(content[0]["content"]), estimated=False)
+
+    with handler({count_tokens: counted, completion: answer}):
+        with handler(RateLimit(tokens_per_minute=100, concurrent=concurrent)):
+            virtual_time.run(program())
+    start = times[0]
+    assert [one - start for one in times] == pytest.approx([0, 0, 60])
 
 
 # --- models ----------------------------------------------------------------------------------------------------------
