@@ -76,6 +76,17 @@ def test_so_they_do_through_litellm(server: Server, pauses):
     assert asked(server) == {"a": 3, "b": 1, "c": 1}
 
 
+def test_a_setting_that_a_model_does_not_take_is_switched_off_with_none(server: Server, pauses):
+    server.will(failing(404), says("hi"))
+    service = {"base_url": server.url, "api_key": "k"}
+    with handler(LiteLLMConfigurer("openai/a", seed=1, temperature=0, **service)):
+        with handler(Fallback(None, Model("openai/b", seed=None, **service))):
+            ask()
+    first, second = server.bodies
+    assert first["seed"] == 1
+    assert second == {name: value for name, value in first.items() if name != "seed"} | {"model": "b"}
+
+
 def test_what_is_not_worth_repeating_leaves_the_retries_to_the_next(server: Server, pauses):
     server.will(failing(404), failing(503), failing(503), failing(503), failing(402))
     with handler(server.model(model=None, num_retries=2)), handler(Fallback(*THREE)), pytest.raises(ProviderError):
