@@ -82,7 +82,8 @@ def harness(
             the model to it. Answers are always sent so.
         strict_decoding: Forgive nothing in what the model writes: `"5"` is then no `int`, and a code fence no JSON.
         fallback: Models that are asked, in this order, when `model` fails: names, `Model`s with settings of their own,
-            or handlers, as `effectful_agents.handlers.provision.Fallback` takes them. They have `num_retries` together.
+            or handlers, as `effectful_agents.handlers.provision.Fallback` takes them. They have `num_retries` together,
+            and the same settings, but for those that a service is reached with (`api_key`, `base_url`, …).
         requests_per_minute: Requests that go out to a model in any 60 seconds; others wait. None for any number.
         tokens_per_minute: The same for tokens, of prompts and replies.
         provider_config: Settings for every request: `temperature`, `max_tokens`, `seed`, `tool_choice`, `api_key`,

@@ -54,7 +54,7 @@ class Alternative:
         functions: What a request goes through on its way to it.
         handlers: What is installed while it is asked.
         named: What a request says that is for it.
-        is_configured: Whether it is the one that requests go to anyway.
+        is_configured: Whether it is the one that a request goes to as it is.
         rests: From when on, and until when, it is not to be asked.
     """
 
@@ -65,15 +65,15 @@ class Alternative:
     is_configured: bool = False
     rests: tuple[float, float] | None = None
 
-    def ask(self, request: Mapping[str, Any], *, first: bool) -> Response:
+    def ask(self, request: Mapping[str, Any], *, is_meant: bool) -> Response:
         """Forward a request to it, from a handler of `completion`.
 
         Args:
             request: The request.
-            first: Whether it is the one that the request is meant for. What a service is reached with, such as a key,
-                is for that one alone; any other has its own.
+            is_meant: Whether it is the one that the request is meant for. What a service is reached with, such as a
+                key, is for that one alone; any other has its own.
         """
-        if first or self.is_configured:
+        if is_meant:
             with handler(self.handlers):
                 return forward_through((*self.functions, _onward), **{**self.named, **request})
         not_its_own = {"model", *settings_of_a_service(request)}
@@ -84,7 +84,7 @@ class Alternative:
             return fwd()
 
         def reach(**filled: Any) -> Response:
-            # What handlers further out have filled in meanwhile is for the first one too.
+            # What handlers further out have filled in meanwhile is for that one too.
             others = settings_of_a_service(filled)
             kept = {name: value for name, value in filled.items() if name not in others}
             return fwd(**kept, **settings_of_a_service(leaving))

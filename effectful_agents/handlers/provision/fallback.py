@@ -92,9 +92,10 @@ class Fallback(ObjectInterpretation[Any, Any]):
     asked for the reply in one piece, and its events begin anew with `StreamStart`.
 
     Put it inside of what fills in settings (`LiteLLMConfigurer`, `harness`). These go to each of the models, but for
-    those that a service is reached with (`api_key`, `base_url`, `provider_options`, …): they are for the first one
-    only. A request that names a model already, because a handler further inside chose it, is meant for that one; the
-    others come after it.
+    those that a service is reached with (`api_key`, `base_url`, `provider_options`, …): they are for the model that is
+    configured further out, if it is among them (None), and otherwise for the first. A request that names a model
+    already, because a handler further inside chose it, is meant for that one: it has these settings, and the others
+    come after it.
 
     Args:
         *models: In the order in which they are asked, each
@@ -104,7 +105,7 @@ class Fallback(ObjectInterpretation[Any, Any]):
             - a handler that answers requests: `LocalModel()`, `HttpModel(…)`, `LiteLLMConfigurer(…)`, or several of
               them as `Layers`. A handler of `send_request` is asked for the model in its attribute `model`, or for
               none;
-            - None: the model that a request goes to anyway.
+            - None: the model that a request goes to as it is.
         rest_seconds: How long a model that failed is passed over; 0 for not at all, unless it says so itself.
         on: Whether to ask the next model after an exception.
 
@@ -140,15 +141,13 @@ class Fallback(ObjectInterpretation[Any, Any]):
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
-        return _Attempts(self, request, self._order(request.get("model"))).reply()
-
-    def _order(self, named: str | None) -> list[Alternative]:
-        """The models, with the one that a request is meant for at the front."""
-        order = self._alternatives
-        if not named or order[0].is_configured:
-            return order
-        meant = next((one for one in order if one.name == named), None) or Alternative(named, is_configured=True)
-        return [meant, *(one for one in order if one is not meant and not (meant.is_configured and one.is_configured))]
+        named, order = request.get("model"), self._alternatives
+        if named:
+            meant = next((one for one in order if one.name == named), None) or Alternative(named, is_configured=True)
+            order = [meant, *(one for one in order if one is not meant and not one.is_configured)]
+        else:
+            meant = next((one for one in order if one.is_configured), order[0])
+        return _Attempts(self, request, order, meant).reply()
 
     def let_rest(self, failed: Alternative, error: Exception) -> None:
         """Pass a model over for a while, if what it raised says something about it."""
@@ -163,9 +162,12 @@ class Fallback(ObjectInterpretation[Any, Any]):
 class _Attempts:
     """One request, which goes to one model after the other."""
 
-    def __init__(self, fallback: Fallback, request: dict[str, Any], order: Sequence[Alternative]) -> None:
+    def __init__(
+        self, fallback: Fallback, request: dict[str, Any], order: Sequence[Alternative], meant: Alternative
+    ) -> None:
         self._fallback = fallback
         self._request = request
+        self._meant = meant
         self._first = order[0]
         self._resting = _resting(order)
         # Rather than not at all, those that rest are asked when all others have failed.
@@ -181,7 +183,7 @@ class _Attempts:
             asked = self._left.pop(0)
             try:
                 with self._under_conditions(), self._hearing(asked):
-                    return self._marked(asked.ask(self._request, first=asked is self._first), asked)
+                    return self._marked(asked.ask(self._request, is_meant=asked is self._meant), asked)
             except Exception as error:
                 mends = self._fallback.on(error)
                 # Of two that failed the one before may be the one that passes.

@@ -236,10 +236,26 @@ def test_a_request_that_names_a_model_is_meant_for_that_one():
         assert service.asked == order
         assert [request.get("api_key") for request in service.requests] == ["k", *[None] * (len(order) - 1)]
         assert all(("seed" in request) is (request["model"] == "b") for request in service.requests)
-    service.requests.clear()
-    with handler(service), handler(Fallback(None, "c")), pytest.raises(ProviderError):
-        ask(model="special")
-    assert service.asked == ["special", "c"]
+
+
+@pytest.mark.parametrize(
+    ("models", "named", "order"),
+    [
+        ((None, "b"), "special", ["special", "b"]),
+        (("b", None), "special", ["special", "b"]),
+        ((None, "b"), "b", ["b"]),
+        (("a", "b", None), "b", ["b", "a"]),
+        (("b", None), None, ["b", "a"]),
+    ],
+)
+def test_where_one_of_them_is_the_configured_model_a_request_that_names_another_goes_there(models, named, order):
+    service = Service(a=DOWN, b=DOWN, special=DOWN)
+    with handler(LiteLLMConfigurer("a", api_key="k")), handler(service), handler(Fallback(*models)):
+        with pytest.raises(ProviderError):
+            ask(**({} if named is None else {"model": named}))
+    assert service.asked == order
+    meant = named or "a"
+    assert [request["model"] for request in service.requests if "api_key" in request] == [meant]
 
 
 # --- handlers as models ----------------------------------------------------------------------------------------------
