@@ -18,6 +18,7 @@ from effectful_agents.errors import (
     HistoryError,
     LimitExceeded,
     ProviderError,
+    StorageError,
 )
 from effectful_agents.harness import harness
 from effectful_agents.harness.options import Launch, parse
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None, *, program: str = "python -m ef
     try:
         source = read_script(launch.script)
         stack = stack_of(launch.options)
-    except ConfigurationError as error:
+    except (ConfigurationError, StorageError) as error:
         return fail(str(error), code=2)
     with contextlib.ExitStack() as installed:
         installed.enter_context(stack)
@@ -76,6 +77,7 @@ def stack_of(given: Mapping[str, Any]) -> Harness:
 
     Raises:
         ConfigurationError: An option has a value that it cannot have.
+        StorageError: A file that an option names cannot be written.
     """
     options: dict[str, Any] = {**given, "model": given.get("model") or _default_model()}
     return harness(**options)
@@ -128,7 +130,7 @@ def _run(source: bytes, launch: Launch) -> int:
         return _exit_code(exit_)
     except KeyboardInterrupt:
         return fail("interrupted.", code=130)
-    except (ConfigurationError, ProviderError, LimitExceeded) as error:
+    except (ConfigurationError, ProviderError, LimitExceeded, StorageError) as error:
         if isinstance(error, DefinitionError | EncodingError | HistoryError):
             return show_traceback(error, path)
         return fail(one_line(error), code=1)

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import tenacity
 
 from effectful_agents.errors import OptionError
-from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
+from effectful_agents.handlers.durability import HistoryBuilder, SQLitePersister, TenacityRetryer
 from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.legibility import (
     DeferredTools,
@@ -140,6 +140,10 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         yield TenacityRetryer(stop=tenacity.stop_after_attempt(settings.num_retries))
     # Inside of the retrying, which writes the messages about tools that raised: they may be long too.
     yield ToolOutputCap()
+    # Innermost: it saves what a call has come to when all others are done with it. `HistoryBuilder` has then written
+    # the messages back, and a call that anything here makes raise saves nothing.
+    if settings.persist_db is not None:
+        yield SQLitePersister(settings.persist_db)
 
 
 def _of_code(settings: Settings) -> Iterator[Interpretation]:
@@ -226,7 +230,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 # Options whose parts come with a later version, and the value that does without.
 _LATER: Mapping[str, tuple[Any, ...]] = {
     "langfuse": (False,),
-    "persist_db": (None,),
 }
 
 

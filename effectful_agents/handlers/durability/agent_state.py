@@ -222,7 +222,8 @@ def _is_changed(agent: Agent, kept: Kept, name: str) -> bool:
 
 
 def _set_field(agent: Agent, name: str, value: Any) -> None:
-    if type(agent).__dataclass_params__.frozen:  # ty: ignore[unresolved-attribute]  # only dataclasses have fields
+    cls: Any = type(agent)
+    if cls.__dataclass_params__.frozen:
         object.__setattr__(agent, name, value)
     else:
         setattr(agent, name, value)
