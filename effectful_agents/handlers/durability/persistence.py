@@ -91,6 +91,7 @@ class SQLitePersister(PromptInjectingInterpretation):
 
     def __init__(self, db_path: str | os.PathLike[str]) -> None:
         self._database = Database(db_path, table.SCHEMA)
+        self._unsaved: dict[int, list[Message]] = {}
         self.db_path = self._database.path
 
     @implements(call_system)
@@ -111,11 +112,8 @@ class SQLitePersister(PromptInjectingInterpretation):
         before = list(agent.__history__)
         with _called(agent):
             value = fwd()
-        try:
+        with self._adding(agent, before):
             save_state(agent)
-        except BaseException:
-            self._take_back(agent, before)
-            raise
         return value
 
     @implements(load_state)
@@ -183,12 +181,34 @@ class SQLitePersister(PromptInjectingInterpretation):
         id = state.agent_id(agent)
         self._keep(agent, Kept(id, row.key, version if current else None, wanted, numbers, fields, stored))
 
-    def _take_back(self, agent: Agent, before: list[Message]) -> None:
-        """Make the history what it was before a call that could not be saved; what others have saved stays."""
+    @contextlib.contextmanager
+    def _adding(self, agent: Agent, before: list[Message]) -> Generator[None]:
+        """Where the messages that a call has added are saved; if that fails, they are taken out of the history again.
+
+        Calls of the agent in other tasks and threads may wait here, too, with messages of their own.
+        """
+        history = agent.__history__
         with changing_history:
-            history, kept = agent.__history__, self._kept(agent)
-            saved = set(map(id, kept.messages if kept else ())) - set(map(id, before))
-            history[:] = [*before, *(message for message in history if id(message) in saved)]
+            unsaved = self._unsaved.setdefault(id(agent), [])
+            theirs = set(map(id, [*before, *unsaved]))
+            mine = [message for message in history if id(message) not in theirs]
+            unsaved += mine
+        try:
+            yield
+        except BaseException:
+            with changing_history:
+                mine_too, there = set(map(id, mine)), set(map(id, history))
+                others = [message for message in history if id(message) not in mine_too]
+                if not there.issuperset(map(id, before)):  # the call has rewritten what was there
+                    were = set(map(id, before))
+                    others = [*before, *(message for message in others if id(message) not in were)]
+                history[:] = others
+            raise
+        finally:
+            with changing_history:
+                unsaved[:] = [message for message in unsaved if not any(message is one for one in mine)]
+                if not unsaved:
+                    self._unsaved.pop(id(agent), None)
 
     # What is known of the database is part of the agent, so that it is copied and pickled together with the messages.
 
