@@ -80,6 +80,7 @@ class SQLitePersister(PromptInjectingInterpretation):
     #
     # Args:
     #     db_path: The file; it is made where there is none.
+    #     patience: Seconds to wait while another process writes to the file.
     #
     # Raises:
     #     OptionError: `db_path` names no file.
@@ -89,8 +90,8 @@ class SQLitePersister(PromptInjectingInterpretation):
 
     db_path: str
 
-    def __init__(self, db_path: str | os.PathLike[str]) -> None:
-        self._database = Database(db_path, table.SCHEMA)
+    def __init__(self, db_path: str | os.PathLike[str], *, patience: float = 60.0) -> None:
+        self._database = Database(db_path, table.SCHEMA, patience=patience)
         self._unsaved: dict[int, list[Message]] = {}
         self.db_path = self._database.path
 
