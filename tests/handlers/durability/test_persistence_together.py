@@ -345,6 +345,36 @@ def test_in_trio_a_call_that_is_cancelled_saves_nothing(path):
     ]
 
 
+def test_a_task_that_a_tool_leaves_behind_saves_for_itself(path):
+    left = []
+
+    @Tool.define
+    async def leave() -> None:
+        """Leave a task behind."""
+        left.append(asyncio.create_task(wait()))
+
+    async def wait() -> None:
+        await ended.wait()
+        await acall(bot.consult, "?")
+
+    @dataclasses.dataclass
+    class Leaving(Bot):
+        @Skill.define
+        def go(self) -> str:
+            """Leave."""
+            raise NotHandled
+
+    async def main() -> None:
+        with handler(ScriptedModel(calls("leave"), "outer", "behind")), handler(stack(path)):
+            await acall(bot.go)
+            ended.set()
+            await left[0]
+
+    ended, bot = asyncio.Event(), Leaving()
+    asyncio.run(main())
+    assert said(restored(path, Leaving()).__history__) == [None, "null", "outer", "behind"]
+
+
 def test_calls_of_another_agent_in_one_turn_at_the_same_time(path):
     helper = Bot("helper")
 
