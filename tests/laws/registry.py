@@ -21,7 +21,13 @@ from rich.console import Console
 import effectful_agents.handlers
 import effectful_agents.testing
 from effectful_agents import ObjectInterpretation, Tool, implements
-from effectful_agents.handlers.durability import HistoryBuilder, Journal, MemoryCheckpointer, TenacityRetryer
+from effectful_agents.handlers.durability import (
+    HistoryBuilder,
+    Journal,
+    MemoryCheckpointer,
+    SQLitePersister,
+    TenacityRetryer,
+)
 from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.legibility import (
     DeferredTools,
@@ -108,6 +114,7 @@ SAMPLES: Mapping[type, Make] = {
     ToolOutputCap: lambda around: ToolOutputCap(),
     Journal: lambda around: Journal(None, MemoryCheckpointer()),
     HistoryCompactor: lambda around: HistoryCompactor(limit=100_000),
+    SQLitePersister: lambda around: SQLitePersister(around.folder / "agents.db"),
 }
 
 NEEDED = (ScriptedModel, AgentLoop, LexicalToolExtractor, HistoryBuilder, BuiltinExecutor, TenacityRetryer)
@@ -191,7 +198,7 @@ ORDERED: tuple[Ordered, ...] = (
             *(DeferredTools, LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder),
             *(SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
             *(ExpressionToolCaller, MixedToolCaller, BuiltinExecutor, RestrictedPythonExecutor),
-            *(StatefulReplSynthesizer, FinalBodySynthesizer),
+            *(StatefulReplSynthesizer, FinalBodySynthesizer, SQLitePersister),
         )
     ),
     Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
@@ -233,6 +240,7 @@ ORDERED: tuple[Ordered, ...] = (
         TenacityRetryer,
         "the history records each attempt, and the next one reads what was wrong with it",
     ),
+    Ordered(HistoryBuilder, SQLitePersister, "it saves a history to which the messages of the call have been added"),
     Ordered(TenacityRetryer, ToolOutputCap, "it writes the messages about tools that raised, which are long", _SHORT),
     Ordered(
         TenacityRetryer,
@@ -245,7 +253,7 @@ ORDERED: tuple[Ordered, ...] = (
 WITH_SECTIONS = (
     *(FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor, BuiltinExecutor, RestrictedPythonExecutor),
     *(PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
-    *(ExpressionToolCaller, MixedToolCaller, StatefulReplSynthesizer, FinalBodySynthesizer),
+    *(ExpressionToolCaller, MixedToolCaller, StatefulReplSynthesizer, FinalBodySynthesizer, SQLitePersister),
 )
 
 EXCLUSIVE: Mapping[type, str] = {

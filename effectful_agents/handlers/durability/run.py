@@ -19,6 +19,7 @@ from effectful_agents.errors import (
     UncertainEffect,
 )
 from effectful_agents.handlers.durability.forms import Form
+from effectful_agents.handlers.durability.kept_agents import KeptAgents
 from effectful_agents.handlers.durability.receivers import Attributes, restore
 from effectful_agents.handlers.durability.replay import Known, Outcome, Replay
 from effectful_agents.handlers.durability.requests import RequestLog, difference
@@ -44,6 +45,7 @@ class Run:
     Attributes:
         root: Gives the calls that the program makes their places.
         requests: Writes requests down.
+        kept: The agents that are kept in a database.
         finished: Whether it had come to its end before.
     """
 
@@ -52,6 +54,7 @@ class Run:
         self.owner = owner
         self.root = StepIds(run_id=run_id)
         self.requests = RequestLog()
+        self.kept = KeptAgents()
         self.finished = False
         self._checkpointer = checkpointer
         self._lease: Lease | None = None
