@@ -12,7 +12,8 @@ from typing import Any
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.durability.forms import CallForm, DirectForm, RecordForm, form_of
 from effectful_agents.handlers.durability.kept_agents import LoadForm, SaveForm
-from effectful_agents.handlers.durability.run import Pending, Run
+from effectful_agents.handlers.durability.pending import Pending
+from effectful_agents.handlers.durability.run import Run
 from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer
 from effectful_agents.operations.history import load_state, save_state
 from effectful_agents.operations.journal import attempt_of, perform_step, record
