@@ -38,10 +38,15 @@ def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EFFECTFUL_AGENTS_MODEL", raising=False)
 
 
+def pytest_collection() -> None:
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     # What was imported and collected is there until the end: who collects garbage need not look through it each time.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

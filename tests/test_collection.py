@@ -1,4 +1,4 @@
-"""Tests are shared by processes: all collect the same ones in the same order, and those that are named need no second."""
+"""Several processes share the tests: all collect the same ones, and those that are named need no second process."""
 
 from __future__ import annotations
 
