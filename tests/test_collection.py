@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -20,7 +22,6 @@ def pytest_in_a_process(*words: str, **env: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.slow
 def test_every_process_collects_the_same():
     processes = [pytest_in_a_process("--collect-only", "-q", "-m", "", PYTHONHASHSEED=seed) for seed in ("1", "2")]
     outputs = [process.communicate()[0] for process in processes]
