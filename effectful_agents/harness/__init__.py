@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from effectful_agents.handlers.provision import Model
     from effectful_agents.harness.stack import Harness
+    from effectful_agents.operations.records import Checkpointer
     from effectful_agents.runtime import Interpretation
 
 __all__ = ["harness"]
@@ -29,6 +30,8 @@ def harness(
     render: bool = False,
     dump_system_prompt: str | os.PathLike[str] | None = None,
     persist_db: str | os.PathLike[str] | None = None,
+    journal: str | os.PathLike[str] | Checkpointer | None = None,
+    run_id: str | None = None,
     eval_provider: Literal["builtin", "restricted", "none"] | None = None,
     type_checker: Literal["mypy", "ty", "none"] | None = None,
     tool_calling: Literal["auto", "code", "json"] | None = None,
@@ -58,7 +61,12 @@ def harness(
         langfuse: Record calls with Langfuse.
         render: Show the conversation in the terminal as it grows.
         dump_system_prompt: A Markdown file to write the system message to, with the tokens of its sections.
-        persist_db: An SQLite database that keeps agents which have an `__agent_id__`.
+        journal: What keeps the journals of runs: the path of an SQLite file, or a `Checkpointer`. Where there is one,
+            the block in which the stack is installed is a run, which can be resumed (see `Journal` in
+            `effectful_agents.handlers.durability`).
+        run_id: The run; None for a new one. It needs a `journal`.
+        persist_db: An SQLite database that keeps agents which have an `__agent_id__`: their history and their dataclass
+            fields, across processes. The file is made where there is none.
         eval_provider: What runs code that the model writes: `builtin`, plain Python in this process, which may do
             anything that the program may; `restricted`, a part of Python without a way to files, network and processes;
             `none`, nothing, and the model is offered no tools for code. By default `none` for local models and brief
@@ -95,6 +103,7 @@ def harness(
     Raises:
         OptionError: An option has a value that it cannot have, or one whose part this version does not have; or
             `tool_calling` is `auto` or `code` and nothing runs code. It is a ValueError.
+        StorageError: The file of `persist_db` cannot be written, or is no database of this version.
     """
     from effectful_agents.harness.stack import Harness, Settings  # noqa: PLC0415 - loads every handler
 
@@ -106,6 +115,8 @@ def harness(
             render=render,
             dump_system_prompt=dump_system_prompt,
             persist_db=persist_db,
+            journal=journal,
+            run_id=run_id,
             eval_provider=eval_provider,
             type_checker=type_checker,
             tool_calling=tool_calling,

@@ -29,8 +29,9 @@ STACK = [
     "PydanticSkillArgValidator",
     "TenacityRetryer",
     "ToolOutputCap",
+    "SQLitePersister",
 ]
-ON_REQUEST = {"SystemPromptDumper", "RateLimit", "Fallback"}
+OPTIONAL = {"SystemPromptDumper", "SQLitePersister", "RateLimit", "Fallback"}
 OF_CODE = {"MixedToolCaller", "TyTypeChecker", "BuiltinExecutor", "StatefulReplSynthesizer", "FinalBodySynthesizer"}
 
 
@@ -55,28 +56,28 @@ def headings(text: str, level: int) -> list[str]:
 
 
 def test_the_handlers_stand_in_this_order(tmp_path):
-    options = {"dump_system_prompt": tmp_path / "prompt.md", "fallback": ["x"], "requests_per_minute": 60}
-    assert names(**options) == STACK
+    options = {"dump_system_prompt": tmp_path / "prompt.md", "persist_db": tmp_path / "agents.db"}
+    assert names(**options, fallback=["x"], requests_per_minute=60) == STACK
 
 
 @pytest.mark.parametrize(
     ("options", "missing"),
     [
-        ({}, set()),
-        ({"num_retries": 0}, {"TenacityRetryer"}),
-        ({"check_contracts": False}, {"PydanticSkillArgValidator"}),
-        ({"tool_collection": "none"}, {"LexicalToolExtractor"}),
-        ({"defer_tools": False}, {"DeferredTools"}),
-        ({"defer_tools": 0}, set()),
-        ({"type_checker": "none"}, {"TyTypeChecker"}),
-        ({"tool_calling": "json"}, {"MixedToolCaller"}),
-        ({"eval_provider": "none"}, {*OF_CODE}),
-        ({"system_prompt": "brief"}, {"FrameworkDocumenter", *OF_CODE}),
-        ({"model": "local/smollm2"}, {"FrameworkDocumenter", *OF_CODE}),
+        ({}, {*OPTIONAL}),
+        ({"num_retries": 0}, {*OPTIONAL, "TenacityRetryer"}),
+        ({"check_contracts": False}, {*OPTIONAL, "PydanticSkillArgValidator"}),
+        ({"tool_collection": "none"}, {*OPTIONAL, "LexicalToolExtractor"}),
+        ({"defer_tools": False}, {*OPTIONAL, "DeferredTools"}),
+        ({"defer_tools": 0}, {*OPTIONAL}),
+        ({"type_checker": "none"}, {*OPTIONAL, "TyTypeChecker"}),
+        ({"tool_calling": "json"}, {*OPTIONAL, "MixedToolCaller"}),
+        ({"eval_provider": "none"}, {*OPTIONAL, *OF_CODE}),
+        ({"system_prompt": "brief"}, {*OPTIONAL, "FrameworkDocumenter", *OF_CODE}),
+        ({"model": "local/smollm2"}, {*OPTIONAL, "FrameworkDocumenter", *OF_CODE}),
     ],
 )
 def test_what_is_switched_off_is_not_installed(options, missing):
-    assert names(**options) == [name for name in STACK if name not in missing | ON_REQUEST]
+    assert names(**options) == [name for name in STACK if name not in missing]
 
 
 def test_the_full_message_has_the_harness_and_the_task():

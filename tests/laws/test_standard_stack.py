@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from effectful_agents import harness
+from effectful_agents.handlers.durability import MemoryCheckpointer
 
 FULL = [
     "AgentLoop",
@@ -65,6 +67,8 @@ BRIEF = without("FrameworkDocumenter", *OF_CODE)
         ({"tokens_per_minute": 10_000}, LIMITED),
         ({"fallback": ["gpt-5-mini"]}, FALLING_BACK),
         ({"fallback": []}, FULL),
+        ({"journal": MemoryCheckpointer()}, [*FULL, "Journal"]),
+        ({"journal": MemoryCheckpointer(), "run_id": "monday"}, [*FULL, "Journal"]),
         ({"check_contracts": False}, without("PydanticSkillArgValidator")),
         ({"tool_collection": "none"}, without("LexicalToolExtractor")),
         ({"defer_tools": False}, without("DeferredTools")),
@@ -90,3 +94,8 @@ BRIEF = without("FrameworkDocumenter", *OF_CODE)
 )
 def test_the_handlers_of_the_standard_stack(options: dict[str, Any], expected: list[str]) -> None:
     assert [type(layer).__name__ for layer in harness(**options).layers] == expected
+
+
+def test_what_keeps_agents_is_the_innermost(tmp_path: Path) -> None:
+    layers = harness(persist_db=tmp_path / "agents.db").layers
+    assert [type(layer).__name__ for layer in layers] == [*FULL, "SQLitePersister"]
