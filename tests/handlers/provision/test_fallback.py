@@ -29,6 +29,7 @@ from effectful_agents.errors import (
     ResultDecodingError,
     Suspended,
 )
+from effectful_agents.handlers.durability import MemoryCheckpointer
 from effectful_agents.handlers.loop import CallControl, Deadline
 from effectful_agents.handlers.provision import Fallback, Model, another_may_answer
 from effectful_agents.handlers.provision.http import HttpModel
@@ -567,6 +568,23 @@ def test_the_step_says_who_answered():
     assert response["model"] == "b"
     assert response["provider_metadata"]["fallback"]["model"] == "b"
     assert steps[1].error is None
+
+
+def test_a_run_that_is_made_again_asks_no_model_and_says_the_same():
+    checkpointer, service, steps = MemoryCheckpointer(), Service(a=DOWN, b=["Hello"]), []
+
+    def listen(event: Any) -> None:
+        if isinstance(event, ModelStep) and event.response is not None:
+            steps.append(event.response)
+        fwd()
+
+    for _ in range(2):
+        stack = harness(model="a", fallback=["b"], requests_per_minute=1, journal=checkpointer, run_id="monday")
+        with handler(stack), handler(service), handler({emit: listen}):
+            assert greet() == "Hello"
+    assert service.asked == ["a", "b"]
+    assert steps[0]["provider_metadata"]["fallback"]["model"] == "b"
+    assert all(step["provider_metadata"] == steps[0]["provider_metadata"] for step in steps)
 
 
 def test_what_is_no_reply_is_left_as_it_is():
