@@ -319,10 +319,6 @@ def test_the_attempts_of_a_fallback_count_for_the_models_that_are_asked(clock):
 # --- failures --------------------------------------------------------------------------------------------------------
 
 
-def busy(seconds: float) -> Any:
-    return whole({"error": {"message": "slow down"}}, 429, retry_after=str(seconds))
-
-
 def test_a_request_that_is_made_again_counts_again(clock, server: Server):
     server.will(whole({"error": {"message": "down"}}, 503), whole({"error": {"message": "down"}}, 503), says("hi"))
     with handler(server.model(num_retries=2)), handler(RateLimit(requests_per_minute=2)):
@@ -331,35 +327,22 @@ def test_a_request_that_is_made_again_counts_again(clock, server: Server):
     assert 60 <= clock.time < 61
 
 
-def test_a_pause_that_the_service_asks_for_holds_for_everybody(server: Server):
-    server.will(busy(20), says("hi"))
-    times: list[float] = []
+def test_a_pause_that_the_service_asks_for_holds_for_everybody():
+    service = Service(ProviderError("slow down", status=429, retry_after=20))
 
-    def note(**request: Any) -> Any:
-        reply = fwd()
-        times.append(now())
-        return reply
+    def repeated(**request: Any) -> Any:
+        return retried(fwd, 1)
 
     async def program() -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(bridged(ask))
-            await asyncio.sleep(0.01)
-            while not server.bodies or not paused:
-                await asyncio.sleep(0)
+            await asyncio.sleep(1)
             for _ in range(3):
                 tasks.create_task(bridged(ask))
 
-    paused: list[float] = []
-
-    def pause(seconds: float) -> None:
-        paused.append(seconds)
-        fwd()
-
-    with handler(server.model(num_retries=1)), handler({completion: note, sleep: pause}):
-        with handler(RateLimit(requests_per_minute=100)):
-            virtual_time.run(program())
-    assert len(times) == 4
-    assert all(one >= 20 for one in times)
+    with handler(service), handler({send_request: repeated}), handler(RateLimit(requests_per_minute=100)):
+        virtual_time.run(program())
+    assert service.times == [0, 20, 20, 20, 20]
 
 
 def test_a_pause_of_more_than_a_minute_fails_whoever_would_wait(clock):

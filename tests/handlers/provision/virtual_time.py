@@ -1,4 +1,7 @@
-"""An event loop whose time passes as soon as everybody waits, so that an hour takes no time at all."""
+"""An event loop whose time passes as soon as everybody waits, so that an hour takes no time at all.
+
+Nothing in it may wait for a network or another thread: that takes longer than an hour here.
+"""
 
 from __future__ import annotations
 
