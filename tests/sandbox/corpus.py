@@ -33,4 +33,4 @@ PROGRAMS = _read("programs")
 
 def given() -> dict[str, Any]:
     """What a program has among its names that the code may see: a function of a closed module, and settings."""
-    return {"listdir": os.listdir, "settings": MappingProxyType({"a": 1})}
+    return {"listdir": os.listdir, "functions": [os.listdir, os.getcwd], "settings": MappingProxyType({"a": 1})}

@@ -9,6 +9,7 @@ from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.callables import stored
+from effectful_agents.handlers.execution.hints import check_hint, is_hint
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
     RESTRICTED,
@@ -21,8 +22,9 @@ from effectful_agents.handlers.execution.kinds import (
     safe_module,
 )
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
-from effectful_agents.handlers.execution.names import is_attribute, is_private, is_safe_type_text, is_standard
+from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS
+from effectful_agents.handlers.execution.specials import kept
 
 __all__ = ["delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
 
@@ -246,7 +248,10 @@ class _Written:
         _keep_target(self, target)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(_target_of(self), name, value if type(value) in PLAIN else stored(value))
+        target = _target_of(self)
+        if type(value) not in PLAIN:
+            value = kept(name, value) if isinstance(target, type) else stored(value)
+        setattr(target, name, value)
 
     def __delattr__(self, name: str) -> None:
         delattr(_target_of(self), name)
@@ -278,16 +283,6 @@ def get_item(obj: Any, key: Any) -> Any:
     value = obj[key]
     if kind is str or kind is bytes:
         return value
-    if isinstance(obj, type) or kind.__module__ == "typing":
-        check_type_texts(key)
+    if is_hint(value):
+        check_hint(value)
     return check_value(value)
-
-
-def check_type_texts(value: Any) -> None:
-    """Raise if one of the texts that stand for types does more than name them."""
-    if isinstance(value, str):
-        if not is_safe_type_text(value):
-            raise TypeError("a text that stands for a type can only name types here.")
-    elif isinstance(value, tuple | list | dict):
-        for one in value.values() if isinstance(value, dict) else value:
-            check_type_texts(one)

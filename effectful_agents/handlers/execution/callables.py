@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import types
 from abc import ABCMeta
@@ -24,8 +25,9 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.names import is_private, is_standard
 from effectful_agents.runtime import Operation
 
-__all__ = ["guarded", "stored"]
+__all__ = ["answering", "guarded", "returned", "stored"]
 
+_CACHED = type(functools.cache(len))
 _METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
 
@@ -37,9 +39,73 @@ def stored(value: Any) -> Any:
         TypeError: It is something that the code cannot call.
     """
     kind = type(value)
+    if kind in PLAIN:
+        return value
+    if isinstance(value, _WRAPPERS):
+        return _checked_wrapper(value)
+    if kind.__module__ == SANDBOX or not callable(value):
+        return value
+    return guarded(value)
+
+
+def returned(value: Any) -> Any:
+    """What a function of the code returns: who has called it may go on and call that, as for a property.
+
+    Raises:
+        TypeError: It is something that the code cannot call.
+    """
+    kind = type(value)
     if kind in PLAIN or kind.__module__ == SANDBOX or not callable(value):
         return value
     return guarded(value)
+
+
+# --- what calls a function that it was given ----------------------------------------------------------------------
+
+_GETTERS = (property, types.DynamicClassAttribute)
+_WRAPPERS = (
+    *(*_GETTERS, staticmethod, classmethod, functools.cached_property, functools.partialmethod),
+    *(functools.singledispatchmethod, enum.member, enum.nonmember),
+)
+
+
+def answering(function: Any) -> Any:
+    """A function in whose answers the library finds what it calls: they are looked at.
+
+    A function that the policy has compiled looks at them itself.
+    """
+    if type(function) is types.FunctionType and function.__builtins__ is RESTRICTED:
+        return function
+
+    def answer(*args: Any) -> Any:
+        return returned(function(*args))
+
+    answer.__doc__ = getattr(function, "__doc__", None)
+    return answer
+
+
+def _checked_wrapper(wrapper: Any) -> Any:
+    """A property, or another object that calls a function where it stands in a class."""
+    if isinstance(wrapper, enum.member | enum.nonmember):
+        stored(wrapper.value)
+        return wrapper
+    kind = type(wrapper)
+    if isinstance(wrapper, _GETTERS):
+        parts = (wrapper.fget, wrapper.fset, wrapper.fdel)
+        checked = tuple([part and stored(part) for part in parts])
+        checked = (checked[0] and answering(checked[0]), *checked[1:])
+        again: tuple[Any, ...] = (wrapper.__doc__,)
+    else:
+        parts = (wrapper.__func__ if isinstance(wrapper, staticmethod | classmethod) else wrapper.func,)
+        checked = (stored(parts[0]),)
+        if isinstance(wrapper, functools.cached_property):
+            checked = (answering(checked[0]),)
+        again = wrapper.args if kind is functools.partialmethod else ()
+    if all(part is other for part, other in zip(parts, checked, strict=True)):
+        return wrapper
+    if kind not in _WRAPPERS:
+        _refuse(wrapper)
+    return kind(*checked, *again, **(wrapper.keywords if kind is functools.partialmethod else {}))
 
 
 def guarded(function: Any) -> Any:
@@ -71,6 +137,9 @@ def guarded(function: Any) -> Any:
         return function
     if kind is types.GenericAlias:
         guarded(function.__origin__)
+        return function
+    if kind is _CACHED:
+        guarded(function.__wrapped__)
         return function
     if is_closed(kind) or (isinstance(function, Operation) and is_foreign(getattr(function, "__module__", None))):
         _refuse(function)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import functools
 import types
+import typing
 from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, methods, sizes
-from effectful_agents.handlers.execution.attributes import check_precision, check_type_texts
+from effectful_agents.handlers.execution.attributes import check_precision
 from effectful_agents.handlers.execution.callables import guarded, stored
+from effectful_agents.handlers.execution.callbacks import DIRECT, calls_nothing, is_made_inside, is_outside
+from effectful_agents.handlers.execution.hints import check_hint, check_made
 from effectful_agents.handlers.execution.kinds import (
-    HOME,
     PLAIN,
     RESTRICTED,
     SANDBOX,
@@ -30,9 +32,6 @@ from effectful_agents.handlers.execution.names import is_attribute, is_standard
 from effectful_agents.handlers.execution.streams import taken
 
 __all__ = ["apply", "callee"]
-
-DIRECT: set[int] = set()
-"""Functions and classes that may be called as they are: they call nothing back, and build nothing large."""
 
 _DIRECT_METHODS: dict[type, frozenset[str]] = {
     str: frozenset(
@@ -95,7 +94,7 @@ def callee(function: Any) -> Any:
         if function.__builtins__ is RESTRICTED:
             return function
     elif kind is type:
-        if id(function) in DIRECT or (function.__module__ == SANDBOX and _is_made_inside(function)):
+        if id(function) in DIRECT or (function.__module__ == SANDBOX and is_made_inside(function)):
             return function
     elif kind is types.BuiltinFunctionType:
         if id(function) in DIRECT:
@@ -116,39 +115,9 @@ def _slow_callee(function: Any, kind: type) -> Any:
     checked = guarded(function)
     if checked is not function and id(checked) in VETTED:
         return checked
-    if kind.__module__ == SANDBOX or not _is_outside(checked):
+    if kind.__module__ == SANDBOX or not is_outside(checked):
         return checked
     return functools.partial(_outside, checked)
-
-
-def _is_outside(function: Any) -> bool:
-    """Whether a function belongs to the language or its library; a program's own gets what it is given as it is."""
-    if isinstance(function, types.FunctionType):
-        module = function.__globals__.get("__name__")
-        return is_standard(module)
-    if isinstance(function, types.MethodType):
-        return _is_outside(function.__func__)
-    if isinstance(function, type):
-        if is_own(function):
-            return isinstance(function, EnumType) or not _is_made_inside(function)
-        return is_standard(function.__module__)
-    return is_standard(type(function).__module__)
-
-
-def _is_made_inside(cls: type) -> bool:
-    """Whether objects of a class are made by functions of the code, which pass nothing on past a guard.
-
-    One that derives from `defaultdict`, or that `dataclass` has written an `__init__` for, keeps what it is given.
-    """
-    init, new = cls.__init__, cls.__new__
-    return (init is object.__init__ or _is_compiled(init)) and (new is object.__new__ or _is_compiled(new))
-
-
-def _is_compiled(function: Any) -> bool:
-    """Whether the policy has compiled a function; not `dataclass`, which does so among the names of `SANDBOX`."""
-    if type(function) is not types.FunctionType or function.__builtins__ is not RESTRICTED:
-        return False
-    return function.__globals__ is not HOME.__dict__
 
 
 def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -169,12 +138,17 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     limits.tick()
     if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
         args, kwargs = _checked_enum(args, kwargs)
-    keeps = _keeps(function)
-    args = tuple([_argument(value, keeps) for value in args])
+    keeps, is_called = _keeps(function), not _only_keeps(function)
+    args = tuple([_argument(value, keeps, is_called) for value in args])
     if kwargs:
-        kwargs = {name: _argument(value, keeps) for name, value in kwargs.items()}
+        kwargs = {name: _argument(value, keeps, is_called) for name, value in kwargs.items()}
+    if isinstance(function, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
+        _check_fields(function.__self__)
     _check_amounts(function, args, kwargs)
-    return check_value(function(*args, **kwargs))
+    if function is typing.NamedTuple or function is typing.TypedDict:
+        args, kwargs = _typed_fields(function, args, kwargs)
+    value = function(*args, **kwargs)
+    return value if type(value) in PLAIN else check_made(check_value(value))
 
 
 def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -185,8 +159,6 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     elif module == "_struct":
         for value in args:
             sizes.check_spec(None, value) if isinstance(value, str) else None
-    elif module == "typing":
-        check_type_texts([*[value for value in args if not isinstance(value, str)], *kwargs.values()])
     elif module == "decimal":
         check_precision(kwargs.get("prec", args[0] if args and function.__name__ == "Context" else None))
     for name in ("indent", "width"):
@@ -208,12 +180,30 @@ def _keeps(function: Any) -> bool | None:
     return None
 
 
-def _argument(value: Any, keeps: bool | None) -> Any:
+_SORTS = frozenset({"sort"})
+
+
+def _only_keeps(function: Any) -> bool:
+    """Whether a function calls nothing that it is given: what is kept is to stay what it is."""
+    if getattr(function, "__module__", None) == "typing":
+        return True
+    return calls_nothing(function) and getattr(function, "__name__", None) not in _SORTS
+
+
+def _check_fields(value: Any) -> None:
+    """Raise if a named tuple has a field that the code cannot call: as an attribute, somebody else may call it."""
+    if isinstance(value, tuple) and type(value) is not tuple:
+        for field in tuple.__iter__(value):
+            stored(field)
+
+
+def _argument(value: Any, keeps: bool | None, is_called: bool) -> Any:
     kind = type(value)
     if kind is range and keeps is not None:
         return taken(value, kept=keeps)
     if kind in PLAIN:
         return value
+    _check_fields(value)
     if kind.__module__ == SANDBOX:
         return value
     if keeps is not None and hasattr(kind, "__next__"):
@@ -221,7 +211,8 @@ def _argument(value: Any, keeps: bool | None) -> Any:
     if isinstance(value, types.ModuleType) and kind is not SafeModule:
         return check_value(value)
     if callable(value):
-        return guarded(value)
+        checked = guarded(value)
+        return functools.partial(_outside, checked) if is_called and not calls_nothing(checked) else checked
     if is_closed(kind):
         raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
     sizes.check_number(value)
@@ -241,6 +232,17 @@ def _checked_enum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[
     elif "names" in kwargs:
         kwargs["names"] = _enum_names(kwargs["names"])
     return args, kwargs
+
+
+def _typed_fields(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The arguments of the functional form of a named tuple or a typed dictionary; they are read once, too."""
+    name, *rest = args
+    fields = rest[0] if rest else kwargs.pop("fields", ())
+    made = [(key, hint) for key, hint in (fields.items() if isinstance(fields, dict) else fields)]
+    for key, hint in made:
+        check_new_attribute(key) if function is typing.NamedTuple else None
+        check_hint(hint)
+    return (name, dict(made) if function is typing.TypedDict else made), kwargs
 
 
 def _enum_names(names: Any) -> list[Any]:

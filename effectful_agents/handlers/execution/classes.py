@@ -10,10 +10,11 @@ import weakref
 from typing import Any
 
 from effectful_agents.handlers.execution.attributes import WHOLLY_OWN
-from effectful_agents.handlers.execution.callables import guarded, stored
+from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.kinds import REPLACED, is_own
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_attribute
+from effectful_agents.handlers.execution.specials import inherited, kept
 
 __all__ = ["NAMES_OF", "base_of", "build_class"]
 
@@ -55,9 +56,11 @@ class _Maker:
         for key, value in list(names.items()):
             if self._prepared.get(key) is value:
                 continue
-            other = _slots(value) if key == "__slots__" else stored(value)
+            other = _slots(value) if key == "__slots__" else kept(key, value)
             if other is not value:
                 dict.__setitem__(names, key, other)  # that of an enumeration takes no name twice
+        for key, value in inherited(bases).items():
+            names.setdefault(key, value)
         return self._metaclass(name, bases, names, **keywords)
 
 

@@ -20,10 +20,13 @@ from effectful_agents.handlers.execution.attributes import (
     set_attribute,
     writable,
 )
+from effectful_agents.handlers.execution.callables import returned
 from effectful_agents.handlers.execution.classes import build_class
-from effectful_agents.handlers.execution.kinds import REPLACED, RESTRICTED, SANDBOX, VETTED
+from effectful_agents.handlers.execution.hints import annotated
+from effectful_agents.handlers.execution.kinds import REPLACED, RESTRICTED, SANDBOX, VETTED, replace
 from effectful_agents.handlers.execution.metaclasses import type_
 from effectful_agents.handlers.execution.modules import guarded_import
+from effectful_agents.handlers.execution.specials import operand
 
 __all__ = ["BUILTINS"]
 
@@ -143,8 +146,14 @@ def print_(*values: Any, sep: str | None = None, end: str | None = None, file: A
         limits.counted(len(text) + 1)
         builtins.print(text, end=end, file=sys.stdout, flush=flush)
     else:
-        get_attribute(file, "write")
-        builtins.print(*values, sep=sep, end=end, file=file, flush=flush)
+        write = calls.callee(get_attribute(file, "write"))
+        for number, value in enumerate(values):
+            if number:
+                write(" " if sep is None else sep)
+            write(str(value))
+        write("\n" if end is None else end)
+        if flush:
+            calls.apply(get_attribute(file, "flush"))
 
 
 class PrintCollector:
@@ -163,6 +172,12 @@ class PrintCollector:
 def format_field(value: Any, spec: Any = "") -> str:
     """What stands between braces in an f-string."""
     return sizes.format_value(value, spec)
+
+
+@replace(iter)
+def iter_(*args: Any) -> Any:
+    """`iter`."""
+    return streams.guarded_iter(*([calls.callee(args[0]), args[1]] if len(args) == 2 else args))
 
 
 def _builtins() -> dict[str, Any]:
@@ -184,12 +199,12 @@ def _builtins() -> dict[str, Any]:
         "round": numeric.round_number,
         "pow": numeric.power,
         "format": numeric.format_,
-        "iter": streams.guarded_iter,
+        "iter": iter_,
     }
     for value in (*found.values(), *own.values()):
         VETTED.add(id(value))
+    calls.DIRECT.add(id(type_))
     for name in own:
-        calls.DIRECT.add(id(type_))
         REPLACED.setdefault(id(getattr(builtins, name)), (getattr(builtins, name), own[name]))
     return {**found, **own}
 
@@ -203,6 +218,7 @@ RESTRICTED |= {
     "__import__": guarded_import,
     "__name__": "builtins",
     "_add_": sizes.add,
+    "_annotated_": annotated,
     "_apply_": calls.apply,
     "_callee_": calls.callee,
     "_catchable_": catchable,
@@ -218,9 +234,11 @@ RESTRICTED |= {
     "_mapping_": matching.mapping_parts,
     "_mod_": sizes.mod,
     "_mul_": sizes.mul,
+    "_operand_": operand,
     "_pow_": sizes.power,
     "_print_": PrintCollector,
     "_raisable_": raisable,
+    "_returned_": returned,
     "_sequence_": matching.sequence_parts,
     "_tick_": limits.tick,
     "_unpack_sequence_": guarded_unpack_sequence,

@@ -7,6 +7,7 @@ that is not the code's own, which could call it.
 
 from __future__ import annotations
 
+import io
 import sys
 import types
 from collections.abc import Callable
@@ -141,11 +142,13 @@ DOCUMENTED = frozenset(
 _CLOSED_TYPES = frozenset(
     {
         *(types.FrameType, types.TracebackType, types.CodeType, types.CellType, types.FunctionType, types.MethodType),
-        *(types.CoroutineType, types.AsyncGeneratorType, types.ModuleType, types.SimpleNamespace),
-        *(types.MappingProxyType, types.CapsuleType if hasattr(types, "CapsuleType") else types.CellType),
+        *(types.CoroutineType, types.AsyncGeneratorType, types.ModuleType),
+        *([types.CapsuleType] if hasattr(types, "CapsuleType") else []),
     }
 )
-_OPEN_TYPES = frozenset({types.GenericAlias, types.UnionType})
+_OPEN_TYPES = frozenset(
+    {types.GenericAlias, types.UnionType, types.MappingProxyType, types.SimpleNamespace, io.StringIO, io.BytesIO}
+)
 
 
 class SafeModule(types.ModuleType):

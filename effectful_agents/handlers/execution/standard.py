@@ -23,6 +23,7 @@ from effectful_agents.handlers.execution.attributes import get_attribute, set_at
 from effectful_agents.handlers.execution.callables import stored
 from effectful_agents.handlers.execution.calls import callee, check_new_attribute
 from effectful_agents.handlers.execution.classes import NAMES_OF, base_of
+from effectful_agents.handlers.execution.hints import check_hint
 from effectful_agents.handlers.execution.kinds import RESTRICTED, SANDBOX, is_own, replace
 from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
 
@@ -163,7 +164,7 @@ def _globals_of(cls: type) -> dict[str, Any]:
 @replace(functools.singledispatch)
 def singledispatch(function: Any) -> Any:
     """`functools.singledispatch`; a type that is written as text is evaluated under the policy."""
-    dispatcher = functools.singledispatch(function)
+    dispatcher = functools.singledispatch(callee(function))
     register = dispatcher.register
 
     def registered(cls: Any, func: Any = None) -> Any:
@@ -246,8 +247,7 @@ def _checked_fields(fields: Iterable[Any]) -> list[tuple[Any, ...]]:
         name, *rest = (field,) if isinstance(field, str) else field
         kind, *default = rest or ["typing.Any"]
         check_new_attribute(name)
-        if isinstance(kind, str) and not is_safe_type_text(kind):
-            raise ValueError(f"the text {kind!r} does not only name types.")
+        check_hint(kind)
         made.append((name, kind, *map(stored, default)))
     return made
 
