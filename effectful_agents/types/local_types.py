@@ -7,6 +7,7 @@ is defined beside the class still sees them, and leaves them with it.
 
 from __future__ import annotations
 
+import inspect
 import types
 import typing
 from collections.abc import Mapping
@@ -14,12 +15,33 @@ from typing import Any
 
 from effectful_agents.types.kinds import is_a, names_in, qualified_name
 
-__all__ = ["TYPES", "keep_names", "leave_names", "names_beside"]
+__all__ = ["TYPES", "TYPE_HINTS", "hints_of", "keep_names", "leave_names", "names_beside"]
 
 _NAMES = "__names_beside__"
 
 TYPES = (type, typing.TypeAliasType, typing.TypeVar, types.GenericAlias, types.UnionType, typing.NewType)
 """What an annotation may name."""
+
+TYPE_HINTS = "__type_hints__"
+"""Under this name code that was compiled by a policy has, among its builtins, what reads its annotations."""
+
+
+def hints_of(function: Any, names: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The annotations of a function, as types, with what is said around them.
+
+    `typing.get_type_hints` evaluates texts with all powers, and what a name in one stands for may be a text again.
+    Those of code under a policy are evaluated by that.
+
+    Args:
+        function: The function.
+        names: What can be named beside those of its module.
+    """
+    inner = inspect.unwrap(function)
+    builtins = getattr(getattr(inner, "__func__", inner), "__globals__", {}).get("__builtins__")
+    read = builtins.get(TYPE_HINTS) if type(builtins) is dict else None
+    if read is not None:
+        return read(inner, names)
+    return typing.get_type_hints(function, localns=None if names is None else dict(names), include_extras=True)
 
 
 def keep_names(names: Mapping[str, Any], module: Mapping[str, Any]) -> None:

@@ -223,7 +223,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
     return obj if name is None else _Written(obj)
 
 
-_WRITABLE_KINDS = frozenset({"Context", "TextWrapper", "DictReader", "DictWriter"})
+_WRITABLE_KINDS = frozenset({"Context", "DictReader", "DictWriter", "SimpleNamespace", "TextWrapper"})
 
 
 def _is_writable_kind(kind: type, name: str | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import io
 import types
 from abc import ABCMeta
 from typing import Any
@@ -62,7 +63,7 @@ def returned(value: Any) -> Any:
 
 # --- what calls a function that it was given ----------------------------------------------------------------------
 
-_GETTERS = (property, types.DynamicClassAttribute)
+_GETTERS = (property, types.DynamicClassAttribute, enum.property)
 _WRAPPERS = (
     *(*_GETTERS, staticmethod, classmethod, functools.cached_property, functools.partialmethod),
     *(functools.singledispatchmethod, enum.member, enum.nonmember),
@@ -207,7 +208,8 @@ def _checked_method(method: Any) -> Any:
     return method
 
 
-_SIZED = (str, bytes, bytearray, list, tuple, int, float)
+_STREAMS = (io.StringIO, io.BytesIO)
+_SIZED = (str, bytes, bytearray, list, tuple, int, float, *_STREAMS)
 
 
 def _checked_descriptor(descriptor: Any) -> Any:
@@ -220,7 +222,7 @@ def _checked_descriptor(descriptor: Any) -> Any:
         or name in ("__setattr__", "__delattr__")
     ):
         _refuse(descriptor)
-    if owner.__module__ == "builtins":
+    if owner.__module__ == "builtins" or owner in _STREAMS:
         if name in sizes.FORMATS:
             return sizes.FORMATS[name]
         if name in methods.CHECKS:

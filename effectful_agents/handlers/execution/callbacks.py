@@ -1,8 +1,8 @@
 """Functions that the library is given, and calls: which of them may be called as they are.
 
-`map(f, values)` calls `f` from C, where no guard looks at the values. For a function that only works on them that does
-no harm. One that calls what it gets (`map` itself, `property`, `SequenceMatcher`), or keeps it to have it called, must be
-called by a guard there too.
+`map(f, values)` calls `f` from C, where no guard looks at the values. With a function that only works on them that does
+no harm. One that calls what it gets (`map` itself, `property`, `SequenceMatcher`), or keeps it to have it called, is to
+be called by a guard there too.
 """
 
 from __future__ import annotations

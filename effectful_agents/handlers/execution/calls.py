@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import types
 import typing
+from collections.abc import Mapping
 from enum import EnumType
 from typing import Any
 
@@ -28,7 +29,7 @@ from effectful_agents.handlers.execution.kinds import (
     is_closed,
     is_own,
 )
-from effectful_agents.handlers.execution.names import is_attribute, is_standard
+from effectful_agents.handlers.execution.names import is_attribute
 from effectful_agents.handlers.execution.streams import taken
 
 __all__ = ["apply", "callee"]
@@ -145,10 +146,32 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(function, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
         _check_fields(function.__self__)
     _check_amounts(function, args, kwargs)
+    if _makes_namespace(function):
+        args, kwargs = _namespace(args, kwargs)
     if function is typing.NamedTuple or function is typing.TypedDict:
         args, kwargs = _typed_fields(function, args, kwargs)
     value = function(*args, **kwargs)
     return value if type(value) in PLAIN else check_made(check_value(value))
+
+
+def _makes_namespace(function: Any) -> bool:
+    if isinstance(function, type):
+        return issubclass(function, types.SimpleNamespace)
+    if isinstance(function, types.MethodWrapperType | types.WrapperDescriptorType):
+        owner = getattr(function, "__objclass__", None) or type(function.__self__)  # ty: ignore[unresolved-attribute]
+        return function.__name__ == "__init__" and issubclass(owner, types.SimpleNamespace)
+    return False
+
+
+def _namespace(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a `SimpleNamespace`, whose names become attributes; a mapping comes as names, too."""
+    owner, given = args[:-1], dict(args[-1]) if args and isinstance(args[-1], Mapping) else {}
+    for name, value in given.items():
+        check_new_attribute(name)
+        stored(value)
+    for name in kwargs:
+        check_new_attribute(name)
+    return owner if given else args, {**given, **kwargs}
 
 
 def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -22,11 +22,15 @@ from effectful_agents.handlers.execution.attributes import (
 )
 from effectful_agents.handlers.execution.callables import returned
 from effectful_agents.handlers.execution.classes import build_class
+from effectful_agents.handlers.execution.contexts import within
 from effectful_agents.handlers.execution.hints import annotated
 from effectful_agents.handlers.execution.kinds import REPLACED, RESTRICTED, SANDBOX, VETTED, replace
 from effectful_agents.handlers.execution.metaclasses import type_
 from effectful_agents.handlers.execution.modules import guarded_import
+from effectful_agents.handlers.execution.printing import PrintCollector, print_
 from effectful_agents.handlers.execution.specials import operand
+from effectful_agents.handlers.execution.standard import hints_of_function
+from effectful_agents.types.local_types import TYPE_HINTS
 
 __all__ = ["BUILTINS"]
 
@@ -107,65 +111,6 @@ def raisable(error: Any) -> Any:
     return error
 
 
-class Within:
-    """A context manager that cannot make an exception that is no `Exception`, or a stop, disappear."""
-
-    __slots__ = ("_leave", "_manager")
-
-    def __init__(self, manager: Any) -> None:
-        self._manager = manager
-
-    def __enter__(self) -> Any:
-        kind = type(self._manager)
-        if not hasattr(kind, "__enter__") or not hasattr(kind, "__exit__"):
-            raise TypeError(f"'{kind.__name__}' object does not support the context manager protocol")
-        self._leave = kind.__exit__
-        return kind.__enter__(self._manager)
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
-        left = self._leave(self._manager, kind, error, traceback)
-        if isinstance(error, BaseException) and (not isinstance(error, Exception) or limits.is_stopped(error)):
-            return False
-        return bool(left)
-
-
-def within(manager: Any) -> Within:
-    """What a `with` statement enters."""
-    get_attribute(manager, "__enter__") if hasattr(type(manager), "__enter__") else None
-    return Within(manager)
-
-
-# --- output -------------------------------------------------------------------------------------------------------
-
-
-def print_(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False) -> None:
-    """`print`: to the standard output of the moment, or to an object of the code's own."""
-    limits.tick()
-    if file is None:
-        text = (" " if sep is None else sep).join([str(value) for value in values])
-        limits.counted(len(text) + 1)
-        builtins.print(text, end=end, file=sys.stdout, flush=flush)
-    else:
-        write = calls.callee(get_attribute(file, "write"))
-        for number, value in enumerate(values):
-            if number:
-                write(" " if sep is None else sep)
-            write(str(value))
-        write("\n" if end is None else end)
-        if flush:
-            calls.apply(get_attribute(file, "flush"))
-
-
-class PrintCollector:
-    """The collector of RestrictedPython's own policy: it collects nothing, and prints."""
-
-    def __init__(self, getattr: Any = None) -> None:
-        self._call_print = print_
-
-    def __call__(self) -> str:
-        return ""
-
-
 # --- all of it ----------------------------------------------------------------------------------------------------
 
 
@@ -217,6 +162,7 @@ RESTRICTED |= {
     "__build_class__": build_class,
     "__import__": guarded_import,
     "__name__": "builtins",
+    TYPE_HINTS: hints_of_function,
     "_add_": sizes.add,
     "_annotated_": annotated,
     "_apply_": calls.apply,

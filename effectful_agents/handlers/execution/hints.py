@@ -1,7 +1,7 @@
 """Types as restricted code writes them: whatever else evaluates the texts in them does so with all powers.
 
-Texts come into types from everywhere: as annotations, between brackets, as the bound of a parameter, and by way of a name. So
-it is the finished type that is looked at, before anybody can ask a function or a class for it.
+Texts come into types from everywhere: as annotations, between brackets, as the bound of a parameter, and by way of a
+name. So it is the finished type that is looked at, before anybody can ask a function or a class for it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import types
 import typing
 from typing import Any
 
-from effectful_agents.handlers.execution.kinds import SANDBOX
 from effectful_agents.handlers.execution.names import is_safe_type_text
 
 __all__ = ["annotated", "check_hint", "check_made", "is_hint"]

@@ -39,6 +39,7 @@ ALLOWED_MODULES = frozenset(
         "__future__",
         "abc",
         "array",
+        "ast",
         "base64",
         "binascii",
         "bisect",
@@ -46,6 +47,7 @@ ALLOWED_MODULES = frozenset(
         "cmath",
         "collections",
         "collections.abc",
+        "colorsys",
         "contextlib",
         "copy",
         "csv",
@@ -54,26 +56,40 @@ ALLOWED_MODULES = frozenset(
         "decimal",
         "difflib",
         "enum",
+        "fnmatch",
         "fractions",
         "functools",
         "graphlib",
         "hashlib",
         "heapq",
+        "hmac",
+        "html",
+        "html.parser",
+        "io",
+        "ipaddress",
         "itertools",
         "json",
+        "keyword",
         "math",
         "numbers",
         "operator",
+        "pprint",
         "queue",
         "random",
         "re",
+        "shlex",
         "statistics",
         "string",
         "struct",
         "textwrap",
+        "time",
+        "tomllib",
+        "types",
         "typing",
         "unicodedata",
+        "urllib.parse",
         "uuid",
+        "zoneinfo",
     ]
 )
 """The modules that code may import. Each is given as a `SafeModule`, which has the names that were looked at."""
@@ -94,6 +110,7 @@ _INSIDE = frozenset(
         "_heapq",
         "_hmac",
         "_json",
+        "_markupbase",
         "_md5",
         "_operator",
         "_py_abc",
@@ -108,10 +125,15 @@ _INSIDE = frozenset(
         "_statistics",
         "_struct",
         "_typing",
-        "zoneinfo",
+        "urllib.parse",
     ]
-) | {name.partition(".")[0] for name in ALLOWED_MODULES}
-"""Where the classes and functions of the allowed modules are defined."""
+) | {
+    name.partition(".")[0]
+    for name in ALLOWED_MODULES
+    - {"ast", "fnmatch", "io", "keyword", "pprint", "shlex", "tomllib", "types", "urllib.parse"}
+}
+"""Where the classes and functions of the allowed modules are defined. Of those that are taken out here only single
+functions and classes are of use: others in there open files, or make functions of code."""
 
 SANDBOX = "effectful_agents_sandbox"
 """The module that classes of restricted code are in. It is in `sys.modules`, where `dataclasses` looks."""
@@ -206,7 +228,7 @@ def _is_closed(cls: type) -> bool:
     module = cls.__module__
     if type(module) is str and module.startswith(_MACHINERY) and not issubclass(cls, Operation):
         return module not in _GUARDS
-    return is_standard(module) and module.partition(".")[0] not in _INSIDE | {"builtins"}
+    return is_standard(module) and module != "builtins" and not is_inside(module)
 
 
 _PACKAGES = ("effectful_agents", "effectful")
@@ -216,14 +238,19 @@ _GUARDS = frozenset(
     for name in [
         "attributes",
         "callables",
+        "callbacks",
         "calls",
         "classes",
+        "contexts",
         "environment",
+        "hints",
         "matching",
         "metaclasses",
         "methods",
         "numeric",
+        "printing",
         "sizes",
+        "specials",
         "standard",
         "streams",
     ]
@@ -252,7 +279,7 @@ def is_foreign(module: object) -> bool:
 
 def is_inside(module: object) -> bool:
     """Whether a module is of the standard library, and its classes and public methods are the code's to use."""
-    return type(module) is str and module.partition(".")[0] in _INSIDE
+    return type(module) is str and (module in _INSIDE or module.partition(".")[0] in _INSIDE)
 
 
 _HARMLESS_KINDS = frozenset({types.FunctionType, types.MethodType, types.GeneratorType})

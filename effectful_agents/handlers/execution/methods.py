@@ -1,4 +1,4 @@
-"""Methods of the built-in classes that build values, held to the size that a value may have."""
+"""Methods of the built-in classes and of streams that build values, held to the size that a value may have."""
 
 from __future__ import annotations
 
@@ -71,6 +71,10 @@ def _reflected(check: Callable[[Any, Any], None]) -> Callable[..., None]:
     return reflected
 
 
+def _check_sought(value: Any, position: Any, whence: Any = 0) -> None:
+    check_count(position)  # what is written there comes after as many zeros
+
+
 CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     **dict.fromkeys(("center", "ljust", "rjust", "zfill"), _check_padded),
     "expandtabs": _check_tabs,
@@ -91,6 +95,7 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "__mod__": check_template,
     "__rmod__": _reflected(check_template),
     "__format__": check_spec,
+    "seek": _check_sought,
 }
 """What is checked before a method of this name of a built-in class is called."""
 

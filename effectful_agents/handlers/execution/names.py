@@ -153,8 +153,8 @@ _BRACKETS = frozenset("()[]{}\\`")
 def is_safe_type_text(text: str) -> bool:
     """Whether a text that stands where a type is expected does nothing when somebody evaluates it.
 
-    Whoever resolves annotations evaluates them with all powers, and outside of the sandbox: pydantic does, for one. What
-    cannot be parsed is harmless as long as it could call nothing in any case.
+    Whoever resolves annotations evaluates them with all powers, and outside of the sandbox: pydantic does, for one.
+    What cannot be parsed is harmless as long as it could call nothing in any case.
 
     >>> is_safe_type_text("list[Node] | None"), is_safe_type_text("__import__('os').system('id')")
     (True, False)

@@ -272,8 +272,8 @@ class RestrictedPythonPolicy(PatternPolicy):
 
     def _annotation(self, node: ast.expr) -> ast.expr:
         for part in _type_texts(node, self.annotations_are_text):
-            if not is_safe_type_text(part.value):
-                self.error(part, f"the text {part.value!r} in an annotation does not only name types.")
+            if not is_safe_type_text(part):
+                self.error(node, f"the text {part!r} in an annotation does not only name types.")
         if not self.annotations_are_text:
             return call(node, "_annotated_", self.visit(node))
         # Whoever wants to know evaluates it, so it has to stay as it was written.
@@ -335,10 +335,10 @@ def _with_operand(method: ast.FunctionDef) -> list[ast.stmt]:
 _NOT_TYPES = frozenset({"Annotated", "Literal"})
 
 
-def _type_texts(node: ast.expr, annotations_are_text: bool) -> Iterable[ast.Constant]:
+def _type_texts(node: ast.AST, annotations_are_text: bool) -> Iterable[str]:
     """The texts in an annotation, but for those that are no types, as far as a guard will see that it is so."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node
+        yield node.value
     name = node.value if isinstance(node, ast.Subscript) else None
     if getattr(name, "id", getattr(name, "attr", None)) in _NOT_TYPES and not annotations_are_text:
         return

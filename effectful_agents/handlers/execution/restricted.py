@@ -24,6 +24,7 @@ from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX
 from effectful_agents.handlers.execution.limits import Limits, running
 from effectful_agents.handlers.execution.names import is_identifier
 from effectful_agents.handlers.execution.policy import RestrictedPythonPolicy
+from effectful_agents.handlers.execution.printing import not_redirected
 from effectful_agents.handlers.execution.standard import EVALUATE
 from effectful_agents.messages import SystemMessage
 from effectful_agents.operations import code
@@ -153,7 +154,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     def _run(self) -> Generator[None]:
         # A signal that the code has eaten, by a `return` in a `finally`, comes out at the end. The precision of decimal
         # arithmetic belongs to the program.
-        with SignalScope(), decimal.localcontext(), running(self.limits, _is_code_of_ours):
+        with SignalScope(), decimal.localcontext(), not_redirected(), running(self.limits, _is_code_of_ours):
             yield
 
 

@@ -1,7 +1,7 @@
 """Special methods in classes of the code, where what goes in or comes out is not the code's to have.
 
-A read-only view of a mapping (`MappingProxyType`) gives the mapping itself to the other side of `|` and of a comparison,
-and so do lists and tuples with views in them. So these methods get a copy. And the library calls what it
+A read-only view of a mapping (`MappingProxyType`) gives the mapping itself to the other side of `|` and of a
+comparison, also where two lists are compared that hold it. So these methods get a copy. And the library calls what it
 finds as an attribute (`file.write`): what `__getattr__` and `__get__` answer is looked at.
 """
 
@@ -62,18 +62,18 @@ def _bound(function: Any, obj: Any) -> Any:
     return function if get is None else get(function, obj, type(obj))
 
 
-def _with_operand(function: Any) -> types.FunctionType:
+def _with_operand(function: Any) -> Any:
     def method(self: Any, other: Any, /) -> Any:
         return _bound(function, self)(operand(other))
 
-    return method  # ty: ignore[invalid-return-type]
+    return method
 
 
-def _with_answer(function: Any) -> types.FunctionType:
+def _with_answer(function: Any) -> Any:
     def method(self: Any, /, *args: Any) -> Any:
         return returned(_bound(function, self)(*args))
 
-    return method  # ty: ignore[invalid-return-type]
+    return method
 
 
 def inherited(bases: tuple[Any, ...]) -> dict[str, Any]:

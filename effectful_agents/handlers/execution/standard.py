@@ -15,19 +15,20 @@ import inspect
 import operator
 import queue
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from effectful_agents.handlers.execution.attributes import get_attribute, set_attribute
-from effectful_agents.handlers.execution.callables import stored
+from effectful_agents.handlers.execution.callables import answering, guarded, stored
+from effectful_agents.handlers.execution.callbacks import remember_init
 from effectful_agents.handlers.execution.calls import callee, check_new_attribute
 from effectful_agents.handlers.execution.classes import NAMES_OF, base_of
 from effectful_agents.handlers.execution.hints import check_hint
-from effectful_agents.handlers.execution.kinds import RESTRICTED, SANDBOX, is_own, replace
+from effectful_agents.handlers.execution.kinds import HOME, RESTRICTED, SANDBOX, is_own, replace
 from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
 
-__all__ = ["EVALUATE"]
+__all__ = ["EVALUATE", "hints_of_function"]
 
 EVALUATE: list[Callable[[str, dict[str, Any]], Any]] = []
 """Evaluates the text of a type under the policy; set by the executor's module, which this one cannot import."""
@@ -110,7 +111,7 @@ def _evaluated(hint: Any, names: dict[str, Any]) -> Any:
         hint = hint.__forward_arg__
     if isinstance(hint, str):
         if not is_safe_type_text(hint):
-            raise NameError(f"the text {hint!r} does not only name types; it is not evaluated here.")
+            raise TypeError(f"the text {hint!r} does not only name types; it is not evaluated here.")
         return _evaluated(EVALUATE[0](hint, names), names)
     if hint is None:
         return type(None)
@@ -144,11 +145,17 @@ def get_type_hints(obj: Any, globalns: Any = None, localns: Any = None, include_
                 here = {**_globals_of(base), **names}
                 found |= {name: _evaluated(hint, here) for name, hint in inspect.get_annotations(base).items()}
     elif isinstance(obj, FunctionType) and _is_ours(obj):
-        here = {**obj.__globals__, **names}
-        found = {name: _evaluated(hint, here) for name, hint in obj.__annotations__.items()}
+        found = hints_of_function(obj, names)
     else:
         raise TypeError("only the types of functions and classes that are defined here can be read.")
     return found if include_extras else {name: _without_extras(hint) for name, hint in found.items()}
+
+
+def hints_of_function(function: Any, names: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The annotations of a function of the code as types, for the code and for the program."""
+    inner = getattr(function, "__func__", function)
+    here = {**inner.__globals__, **(names or {})}
+    return {name: _evaluated(hint, here) for name, hint in inner.__annotations__.items()}
 
 
 def _without_extras(hint: Any) -> Any:
@@ -216,8 +223,42 @@ def _check_changeable(value: Any) -> None:
         raise TypeError(f"`{value.__name__}` cannot be changed here.")
 
 
+@replace(dataclasses.dataclass)
+def dataclass(cls: Any = None, /, **options: Any) -> Any:
+    """`dataclasses.dataclass`."""
+    if cls is None:
+        return functools.partial(dataclass, **options)
+    if not isinstance(cls, type) or not is_own(cls):
+        raise TypeError(f"`{getattr(cls, '__name__', cls)}` cannot be changed here.")
+    return _with_guarded_init(dataclasses.dataclass(**options)(cls))
+
+
+def _with_guarded_init(cls: Any) -> Any:
+    """Have the `__init__` that `dataclass` has written look at what it keeps: the class may be called from C."""
+    written = vars(cls).get("__init__")
+    if type(written) is FunctionType and written.__globals__ is HOME.__dict__:
+
+        @functools.wraps(written)
+        def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
+            written(self, *map(stored, args), **{name: stored(value) for name, value in kwargs.items()})
+
+        cls.__init__ = remember_init(__init__)
+    return cls
+
+
+@replace(dataclasses.field)
+def field(**options: Any) -> Any:
+    """`dataclasses.field`."""
+    if "default_factory" in options and not isinstance(options["default_factory"], type):
+        factory = options["default_factory"]
+        options["default_factory"] = factory if factory is dataclasses.MISSING else answering(guarded(factory))
+    if "default" in options:
+        options["default"] = stored(options["default"])
+    return dataclasses.field(**options)
+
+
 for _decorator in (
-    *(dataclasses.dataclass, functools.total_ordering, abc.abstractmethod),
+    *(functools.total_ordering, abc.abstractmethod),
     *(typing.final, typing.runtime_checkable, typing.no_type_check, typing.override, typing.overload),
 ):
     _only_own(_decorator)
@@ -267,7 +308,8 @@ def make_dataclass(
         raise TypeError("`module` and `decorator` cannot be set here.")
     bases = tuple([base_of(base) for base in bases])
     names = {name: stored(value) for name, value in namespace.items()}
-    return dataclasses.make_dataclass(cls_name, fields, bases=bases, namespace=names, module=SANDBOX, **options)
+    made = dataclasses.make_dataclass(cls_name, fields, bases=bases, namespace=names, module=SANDBOX, **options)
+    return _with_guarded_init(made)
 
 
 class _Unwaiting:
