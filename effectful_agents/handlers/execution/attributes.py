@@ -39,6 +39,7 @@ _CALLABLES = (
     *(types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType),
     *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
 )
+_CLASS_NAMES = frozenset(["__name__", "__qualname__", "__doc__"])
 _FUNCTION_NAMES = frozenset(["__name__", "__qualname__", "__doc__", "__call__"])
 _GENERATOR_NAMES = frozenset(["send", "throw", "close", "__next__", "__iter__", "__name__", "__qualname__", "__doc__"])
 
@@ -138,13 +139,11 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
 
 
 def _check_class(cls: type, name: str) -> None:
+    if name in _CLASS_NAMES:
+        return
     if is_closed(cls):
         raise AttributeError(f"the class `{cls.__name__}` is not available here.")
-    if (type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls)) and name not in (
-        "__name__",
-        "__qualname__",
-        "__doc__",
-    ):
+    if type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls):
         raise AttributeError(f"`{name}` of a metaclass is not available here.")
     if name == "mro" or (name == "register" and isinstance(cls, ABCMeta) and not is_own(cls)):
         raise AttributeError(f"`{cls.__name__}.{name}` is not available here.")

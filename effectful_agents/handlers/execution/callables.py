@@ -58,7 +58,11 @@ def returned(value: Any) -> Any:
     kind = type(value)
     if kind in PLAIN or kind.__module__ == SANDBOX or not callable(value):
         return value
-    return guarded(value)
+    return value if kind is type and value in _KINDS else guarded(value)
+
+
+_KINDS = frozenset({types.FunctionType, types.MethodType, types.GeneratorType})
+"""Classes that `type` gives for values of the code. They make nothing of what the code has."""
 
 
 # --- what calls a function that it was given ----------------------------------------------------------------------

@@ -24,7 +24,7 @@ DIRECT: set[int] = set()
 _inits: set[types.CodeType] = set()
 
 
-def remember_init(init: types.FunctionType) -> types.FunctionType:
+def remember_init(init: Any) -> Any:
     """Take an `__init__` for one that looks at what it is given."""
     _inits.add(init.__code__)
     return init

@@ -158,7 +158,7 @@ def _makes_namespace(function: Any) -> bool:
     if isinstance(function, type):
         return issubclass(function, types.SimpleNamespace)
     if isinstance(function, types.MethodWrapperType | types.WrapperDescriptorType):
-        owner = getattr(function, "__objclass__", None) or type(function.__self__)  # ty: ignore[unresolved-attribute]
+        owner = getattr(function, "__objclass__", None) or type(function.__self__)
         return function.__name__ == "__init__" and issubclass(owner, types.SimpleNamespace)
     return False
 
@@ -229,7 +229,7 @@ def _argument(value: Any, keeps: bool | None, is_called: bool) -> Any:
     _check_fields(value)
     if kind.__module__ == SANDBOX:
         return value
-    if keeps is not None and hasattr(kind, "__next__"):
+    if keeps is not None and hasattr(kind, "__next__") and not hasattr(kind, "write"):
         return taken(value, kept=keeps)
     if isinstance(value, types.ModuleType) and kind is not SafeModule:
         return check_value(value)

@@ -54,7 +54,7 @@ class ExitStack(contextlib.ExitStack):
         def leave(kind: Any, error: Any, traceback: Any) -> bool:
             return bool(callback(kind, error, traceback)) and _may_disappear(error)
 
-        super()._push_exit_callback(leave, is_sync)  # ty: ignore[unresolved-attribute]
+        super()._push_exit_callback(leave, is_sync)  # ty: ignore[missing-attribute]
 
 
 ExitStack.__module__ = contextlib.ExitStack.__module__  # what is private there is not for everybody

@@ -143,6 +143,8 @@ def is_standard(module: object) -> bool:
 _TYPE_NODES = (
     *(ast.Expression, ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.Load),
     *(ast.BinOp, ast.BitOr, ast.UnaryOp, ast.USub, ast.Starred),
+    # Of texts that are no types: `Literal["read-only"]`, `Annotated[int, "0 < x <= 9"]`.
+    *(ast.Sub, ast.Div, ast.FloorDiv, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.Not),
 )
 
 
