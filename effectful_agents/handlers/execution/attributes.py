@@ -25,8 +25,9 @@ from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS
 from effectful_agents.handlers.execution.specials import kept
+from effectful_agents.runtime import Operation
 
-__all__ = ["delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
+__all__ = ["SHARED", "delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
 
 _MISSING: Any = object()
 _ordinary: set[str] = set()
@@ -69,7 +70,7 @@ def _get_unusual(obj: Any, name: str, default: Any) -> Any:
     check_readable(obj, name)
     if is_private(name) and len(_private) < 10_000:
         _private.add(name)
-    if name in FORMATS or name[0] == "_":
+    if name in FORMATS or name[0] == "_" or name in SHARED:
         return _get_special(obj, name, default)
     if len(_ordinary) < 10_000:
         _ordinary.add(name)
@@ -85,7 +86,22 @@ def _get_special(obj: Any, name: str, default: Any) -> Any:
     if name == "__members__" and isinstance(obj, EnumType):
         return dict(obj.__members__)
     value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+    if type(value) in _MUTABLE and _is_shared(obj, name, value):
+        return value.copy()
     return _guarded_format(value, name) if name in FORMATS else check_value(value)
+
+
+_MUTABLE = (dict, list, set)
+SHARED: set[str] = set()
+"""Names under which classes of the library have something that can be changed."""
+
+
+def _is_shared(obj: Any, name: str, value: Any) -> bool:
+    """Whether an attribute is that of a class of the library, or one by which the library finds its way in a class."""
+    for cls in (obj if isinstance(obj, type) else type(obj)).__mro__:
+        if vars(cls).get(name, _MISSING) is value:
+            return is_standard(cls.__module__) or isinstance(cls, EnumType) or issubclass(cls, tuple)
+    return False
 
 
 def _guarded_format(value: Any, name: str) -> Any:
@@ -135,12 +151,22 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
             raise AttributeError(f"`{name}` of a generator is not available here.")
     elif is_closed(kind):
         raise AttributeError(f"`{name}` of a `{kind.__name__}` is not available here.")
+    elif issubclass(kind, Operation) and name not in _FUNCTION_NAMES:
+        _check_operation(obj, name)
     return obj
+
+
+def _check_operation(operation: Any, name: str) -> None:
+    """Raise unless it is a text or a number: the rest of an operation leads past the handlers that stand before it."""
+    if name[0] == "_" or (name != "define" and type(getattr(operation, name, None)) not in PLAIN):
+        raise AttributeError(f"`{name}` of an operation is not available here; call it.")
 
 
 def _check_class(cls: type, name: str) -> None:
     if name in _CLASS_NAMES:
         return
+    if issubclass(cls, Operation):
+        _check_operation(cls, name)
     if is_closed(cls):
         raise AttributeError(f"the class `{cls.__name__}` is not available here.")
     if type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls):

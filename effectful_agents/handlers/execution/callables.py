@@ -26,7 +26,7 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.names import is_private, is_standard
 from effectful_agents.runtime import Operation
 
-__all__ = ["answering", "guarded", "returned", "stored"]
+__all__ = ["OwnDispatch", "answering", "guarded", "returned", "stored"]
 
 _CACHED = type(functools.cache(len))
 _METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)
@@ -164,16 +164,24 @@ def _checked_function(function: types.FunctionType) -> Any:
         # The program's own, unless it has imported it: what a module holds is as far away as the module.
         return _refuse(function) if is_foreign(module) and "." not in function.__code__.co_qualname else function
     name = function.__code__.co_name  # `wraps` has perhaps given it another name
+    if name == "register" and module == "functools":  # of a dispatcher of the program; the code's own have another
+        _refuse(function)
     is_method = "." in function.__code__.co_qualname
     if not is_inside(module) or not is_method or not ("<locals>" in function.__code__.co_qualname or _is_public(name)):
         _refuse(function)
     return function
 
 
+class OwnDispatch:
+    """A dispatcher that restricted code has made, and may add to."""
+
+
 def _checked_bound(method: types.MethodType) -> None:
     target = method.__func__
     if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and method.__name__ == "register":
         _refuse(method)
+    if isinstance(method.__self__, OwnDispatch):
+        return
     if isinstance(target, types.FunctionType):
         _checked_function(target)
     else:

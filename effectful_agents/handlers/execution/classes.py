@@ -13,7 +13,7 @@ from effectful_agents.handlers.execution.attributes import WHOLLY_OWN
 from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.kinds import REPLACED, is_own
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
-from effectful_agents.handlers.execution.names import is_attribute
+from effectful_agents.handlers.execution.names import is_attribute, is_standard
 from effectful_agents.handlers.execution.specials import inherited, kept
 
 __all__ = ["NAMES_OF", "base_of", "build_class"]
@@ -91,4 +91,9 @@ def base_of(base: Any) -> Any:
         if issubclass(base, _UNFIT + _WRITERS):
             raise TypeError(f"a class here cannot derive from `{base.__name__}`.")
         guarded(base)
+    else:
+        # A generic class with its arguments, or an alias: what stands for it among the bases is its class.
+        origin = getattr(base, "__origin__", None) if is_standard(type(base).__module__) else None
+        if origin is not None:
+            base_of(origin)
     return REPLACED[id(base)][1] if id(base) in REPLACED else base

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from effectful_agents.handlers.execution import contexts, metaclasses, numeric, printing, standard, streams
+from effectful_agents.handlers.execution.attributes import SHARED
 from effectful_agents.handlers.execution.kinds import (
     ALLOWED_MODULES,
     MODULES,
@@ -148,6 +149,10 @@ def _public(module: types.ModuleType) -> list[str]:
     return [name for name in names if not isinstance(getattr(module, name), types.ModuleType)]
 
 
+def _changeable(cls: type) -> list[str]:
+    return [name for base in cls.__mro__ for name, value in vars(base).items() if type(value) in (dict, list, set)]
+
+
 def _made(name: str) -> SafeModule:
     module = importlib.import_module(name)
     wanted = _NAMES[name]
@@ -162,6 +167,8 @@ def _made(name: str) -> SafeModule:
             if isinstance(value, list | dict | set):
                 value = copy.copy(value)  # the program's own stays as it is
             safe.__dict__[each] = value
+            if isinstance(value, type):
+                SHARED.update(_changeable(value))
             if callable(value) and not (isinstance(value, type) and is_closed(value)):
                 VETTED.add(id(value))
     return safe

@@ -20,7 +20,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from effectful_agents.handlers.execution.attributes import get_attribute, set_attribute
-from effectful_agents.handlers.execution.callables import answering, guarded, stored
+from effectful_agents.handlers.execution.callables import OwnDispatch, answering, guarded, stored
 from effectful_agents.handlers.execution.callbacks import remember_init
 from effectful_agents.handlers.execution.calls import callee, check_new_attribute
 from effectful_agents.handlers.execution.classes import NAMES_OF, base_of
@@ -189,7 +189,7 @@ def singledispatch(function: Any) -> Any:
 
 
 @replace(functools.singledispatchmethod)
-class singledispatchmethod(functools.singledispatchmethod):
+class singledispatchmethod(OwnDispatch, functools.singledispatchmethod):
     """`functools.singledispatchmethod`."""
 
     def __init__(self, func: Any) -> None:
