@@ -66,6 +66,7 @@ def given() -> dict[str, Any]:
     return {
         "listdir": os.listdir,
         "functions": [os.listdir, os.getcwd],
+        "classes": [Path],
         "settings": MappingProxyType({"a": 1}),
         "Color": Color,
         "Point": collections.namedtuple("Point", "x"),

@@ -22,6 +22,7 @@ from effectful_agents.handlers.execution.kinds import (
     safe_module,
 )
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
+from effectful_agents.handlers.execution.methods import check_precision
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS
 from effectful_agents.handlers.execution.specials import kept
@@ -294,12 +295,6 @@ class _DecimalContext(_Written):
         if name == "prec":
             check_precision(value)
         super().__setattr__(name, value)
-
-
-def check_precision(value: Any) -> None:
-    """Raise if a precision is too large."""
-    if isinstance(value, int) and value > 100_000:
-        raise ValueError(f"a precision of {value} digits is too large here; 100,000 are allowed.")
 
 
 def get_item(obj: Any, key: Any) -> Any:

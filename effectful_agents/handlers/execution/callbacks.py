@@ -7,6 +7,7 @@ be called by a guard there too.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 import typing
@@ -16,7 +17,7 @@ from typing import Any
 from effectful_agents.handlers.execution.kinds import HOME, PLAIN, RESTRICTED, is_own
 from effectful_agents.handlers.execution.names import is_standard
 
-__all__ = ["DIRECT", "calls_nothing", "is_made_inside", "is_outside", "remember_init"]
+__all__ = ["DIRECT", "calls_nothing", "is_called_inside", "is_made_inside", "is_outside", "remember_init"]
 
 DIRECT: set[int] = set()
 """Functions and classes that may be called as they are: they call nothing back, and build nothing large."""
@@ -46,6 +47,11 @@ def _is_compiled(function: Any) -> bool:
     if function.__builtins__ is not RESTRICTED:
         return function.__code__ in _inits
     return function.__globals__ is not HOME.__dict__
+
+
+def is_called_inside(kind: type) -> bool:
+    """Whether objects of a class of the code are called by a function that passes nothing on past a guard."""
+    return not is_outside(getattr(kind, "__call__", None))  # noqa: B004 - it is what stands there that matters
 
 
 def is_outside(function: Any) -> bool:
@@ -94,7 +100,7 @@ def calls_nothing(function: Any) -> bool:
         return calls_nothing(function.func)
     if kind is types.GenericAlias:
         return calls_nothing(function.__origin__)
-    if not is_outside(function):
+    if is_called_inside(kind) if is_own(kind) else not is_outside(function):
         return True
     if kind is types.BuiltinFunctionType:
         owner = function.__self__
@@ -105,4 +111,6 @@ def calls_nothing(function: Any) -> bool:
         return _is_data(function.__objclass__)
     if kind is types.MethodWrapperType:
         return _is_data(type(function.__self__))
+    if is_own(kind) or isinstance(function, contextlib.ContextDecorator):
+        return False  # it is called by a function of the library that calls what it decorates
     return kind not in (types.FunctionType, types.MethodType)

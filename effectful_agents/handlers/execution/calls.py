@@ -7,6 +7,7 @@ arguments too, as they may be called, and at the result.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 import typing
@@ -15,9 +16,14 @@ from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, methods, sizes
-from effectful_agents.handlers.execution.attributes import check_precision
 from effectful_agents.handlers.execution.callables import guarded, stored
-from effectful_agents.handlers.execution.callbacks import DIRECT, calls_nothing, is_made_inside, is_outside
+from effectful_agents.handlers.execution.callbacks import (
+    DIRECT,
+    calls_nothing,
+    is_called_inside,
+    is_made_inside,
+    is_outside,
+)
 from effectful_agents.handlers.execution.hints import check_hint, check_made
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
@@ -32,7 +38,7 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.names import is_attribute
 from effectful_agents.handlers.execution.streams import taken
 
-__all__ = ["apply", "callee"]
+__all__ = ["apply", "callee", "check_fields"]
 
 _DIRECT_METHODS: dict[type, frozenset[str]] = {
     str: frozenset(
@@ -116,7 +122,7 @@ def _slow_callee(function: Any, kind: type) -> Any:
     checked = guarded(function)
     if checked is not function and id(checked) in VETTED:
         return checked
-    if kind.__module__ == SANDBOX or not is_outside(checked):
+    if is_called_inside(kind) if kind.__module__ == SANDBOX else not is_outside(checked):
         return checked
     return functools.partial(_outside, checked)
 
@@ -140,11 +146,11 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
         args, kwargs = _checked_enum(args, kwargs)
     keeps, is_called = _keeps(function), not _only_keeps(function)
-    args = tuple([_argument(value, keeps, is_called) for value in args])
+    args = tuple([_argument(value, keeps, is_called and not _is_entered(function, value)) for value in args])
     if kwargs:
         kwargs = {name: _argument(value, keeps, is_called) for name, value in kwargs.items()}
     if isinstance(function, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
-        _check_fields(function.__self__)
+        check_fields(function.__self__)
     _check_amounts(function, args, kwargs)
     if _makes_namespace(function):
         args, kwargs = _namespace(args, kwargs)
@@ -183,7 +189,7 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         for value in args:
             sizes.check_spec(None, value) if isinstance(value, str) else None
     elif module == "decimal":
-        check_precision(kwargs.get("prec", args[0] if args and function.__name__ == "Context" else None))
+        methods.check_precision(kwargs.get("prec", args[0] if args and function.__name__ == "Context" else None))
     for name in ("indent", "width"):
         sizes.check_count(kwargs.get(name))
 
@@ -213,7 +219,13 @@ def _only_keeps(function: Any) -> bool:
     return calls_nothing(function) and getattr(function, "__name__", None) not in _SORTS
 
 
-def _check_fields(value: Any) -> None:
+def _is_entered(function: Any, value: Any) -> bool:
+    """Whether what can be called is a context manager, for a function that enters it."""
+    module = getattr(getattr(function, "__func__", function), "__module__", None)
+    return module == "contextlib" and isinstance(value, contextlib.AbstractContextManager)
+
+
+def check_fields(value: Any) -> None:
     """Raise if a named tuple has a field that the code cannot call: as an attribute, somebody else may call it."""
     if isinstance(value, tuple) and type(value) is not tuple:
         for field in tuple.__iter__(value):
@@ -226,8 +238,8 @@ def _argument(value: Any, keeps: bool | None, is_called: bool) -> Any:
         return taken(value, kept=keeps)
     if kind in PLAIN:
         return value
-    _check_fields(value)
-    if kind.__module__ == SANDBOX:
+    check_fields(value)
+    if kind.__module__ == SANDBOX and not (is_called and callable(value) and not is_called_inside(kind)):
         return value
     if keeps is not None and hasattr(kind, "__next__") and not hasattr(kind, "write"):
         return taken(value, kept=keeps)

@@ -72,7 +72,7 @@ def _slots(slots: Any) -> Any:
     return slots if type(slots) is dict else names
 
 
-_UNFIT = (functools.partial, functools.partialmethod, map, filter, super)
+_UNFIT = (functools.partial, functools.partialmethod, map, filter, super, types.GenericAlias)
 """Classes that call what they are given: what derives from them would be called as if it were the code's own."""
 
 _WRITERS = (dataclasses.Field,)
@@ -93,6 +93,8 @@ def base_of(base: Any) -> Any:
         guarded(base)
     else:
         # A generic class with its arguments, or an alias: what stands for it among the bases is its class.
+        if is_own(type(base)) or isinstance(base, types.SimpleNamespace):
+            raise TypeError("a class here can only derive from classes.")  # `__mro_entries__` could name any
         origin = getattr(base, "__origin__", None) if is_standard(type(base).__module__) else None
         if origin is not None:
             base_of(origin)

@@ -7,6 +7,7 @@ import dataclasses
 import sys
 import typing
 from collections.abc import Callable
+from types import GeneratorType
 from typing import Any
 
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence
@@ -125,6 +126,13 @@ def iter_(*args: Any) -> Any:
     return streams.guarded_iter(*([calls.callee(args[0]), args[1]] if len(args) == 2 else args))
 
 
+def delegated(values: Any) -> Any:
+    """What `yield from` goes through: the interpreter calls what that has as `send`, `throw` and `close`."""
+    values = values if type(values) is GeneratorType else iter(streams.looped(values))
+    calls.check_fields(values)
+    return values
+
+
 def _builtins() -> dict[str, Any]:
     found: dict[str, Any] = {name: getattr(builtins, name) for name in (*_DIRECT, *_OTHERS)}
     for name in _DIRECT:
@@ -168,6 +176,7 @@ RESTRICTED |= {
     "_apply_": calls.apply,
     "_callee_": calls.callee,
     "_catchable_": catchable,
+    "_delegated_": delegated,
     "_format_": format_field,
     "_getattr_": get_attribute,
     "_getitem_": get_item,

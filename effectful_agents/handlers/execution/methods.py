@@ -20,7 +20,7 @@ from effectful_agents.handlers.execution.sizes import (
 )
 from effectful_agents.handlers.execution.streams import taken
 
-__all__ = ["CHECKS", "checked_call", "checked_descriptor"]
+__all__ = ["CHECKS", "check_precision", "checked_call", "checked_descriptor"]
 
 # Each raises if what a method is about to build would be too large, and may give other arguments to call it with. The
 # method itself is called by who asks: `super().__add__(1)` in a class must not come back to that class.
@@ -110,3 +110,9 @@ def checked_descriptor(descriptor: Any, /, target: Any, *args: Any, **kwargs: An
     """Call a method of a built-in class that is bound to nothing."""
     changed = CHECKS[descriptor.__name__](target, *args, **kwargs)
     return descriptor(target, *(args if changed is None else changed), **kwargs)
+
+
+def check_precision(value: Any) -> None:
+    """Raise if a precision is too large."""
+    if isinstance(value, int) and value > 100_000:
+        raise ValueError(f"a precision of {value} digits is too large here; 100,000 are allowed.")

@@ -30,6 +30,7 @@ GUARDS = frozenset(
         "_apply_",
         "_callee_",
         "_catchable_",
+        "_delegated_",
         "_format_",
         "_getattr_",
         "_getitem_",

@@ -252,6 +252,11 @@ class RestrictedPythonPolicy(PatternPolicy):
         node.value = node.value and _returned(node.value)
         return node
 
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.AST:
+        node = self.node_contents_visit(node)
+        node.value = call(node.value, "_delegated_", node.value)
+        return node
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self.check_function_argument_names(node)
         node = self.node_contents_visit(node)

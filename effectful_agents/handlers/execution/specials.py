@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from effectful_agents.handlers.execution.callables import returned, stored
+from effectful_agents.handlers.execution.callbacks import calls_nothing
+from effectful_agents.handlers.execution.calls import callee
 from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX
 
 __all__ = ["TAKE_OPERANDS", "inherited", "kept", "operand"]
@@ -43,6 +45,8 @@ def kept(name: str, value: Any) -> Any:
         TypeError: It is something that the code cannot call.
     """
     value = stored(value)
+    if name.startswith("__") and callable(value) and not calls_nothing(value):
+        value = _with_guard(name, value)
     if name in TAKE_OPERANDS and value is not None and not _is_compiled(value, "_operand_"):
         return _with_operand(value)
     if name in _ANSWER and value is not None and not _is_compiled(value, None):
@@ -60,6 +64,13 @@ def _is_compiled(value: Any, guard: str | None) -> bool:
 def _bound(function: Any, obj: Any) -> Any:
     get = getattr(type(function), "__get__", None)
     return function if get is None else get(function, obj, type(obj))
+
+
+def _with_guard(name: str, function: Any) -> Any:
+    """For a function of the library that calls what it gets: operators would give it that past the guards."""
+    if name == "__new__":
+        return lambda cls, /, *args, **kwargs: callee(function)(cls, *args, **kwargs)
+    return lambda self, /, *args, **kwargs: callee(_bound(function, self))(*args, **kwargs)
 
 
 def _with_operand(function: Any) -> Any:

@@ -179,10 +179,10 @@ def singledispatch(function: Any) -> Any:
             hints = [hint for name, hint in get_type_hints(cls).items() if name != "return"]
             if not hints:
                 raise TypeError("a function that is registered without a class needs an annotation.")
-            return register(hints[0], cls)
+            return register(hints[0], callee(cls))
         if func is None:
-            return lambda other: register(cls, other)
-        return register(cls, func)
+            return lambda other: register(cls, callee(other))
+        return register(cls, callee(func))
 
     dispatcher.register = registered
     return dispatcher
@@ -249,9 +249,10 @@ def _with_guarded_init(cls: Any) -> Any:
 @replace(dataclasses.field)
 def field(**options: Any) -> Any:
     """`dataclasses.field`."""
-    if "default_factory" in options and not isinstance(options["default_factory"], type):
-        factory = options["default_factory"]
-        options["default_factory"] = factory if factory is dataclasses.MISSING else answering(guarded(factory))
+    factory = options.get("default_factory", dataclasses.MISSING)
+    if factory is not dataclasses.MISSING:
+        factory = guarded(factory)
+        options["default_factory"] = factory if isinstance(factory, type) else answering(factory)
     if "default" in options:
         options["default"] = stored(options["default"])
     return dataclasses.field(**options)
