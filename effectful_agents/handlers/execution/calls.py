@@ -10,9 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import types
-import typing
-from collections.abc import Mapping
-from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, methods, sizes
@@ -24,7 +21,7 @@ from effectful_agents.handlers.execution.callbacks import (
     is_made_inside,
     is_outside,
 )
-from effectful_agents.handlers.execution.hints import check_hint, check_made
+from effectful_agents.handlers.execution.hints import check_made
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
     RESTRICTED,
@@ -35,7 +32,7 @@ from effectful_agents.handlers.execution.kinds import (
     is_closed,
     is_own,
 )
-from effectful_agents.handlers.execution.names import is_attribute
+from effectful_agents.handlers.execution.makers import checked_arguments
 from effectful_agents.handlers.execution.streams import taken
 
 __all__ = ["apply", "callee", "check_fields"]
@@ -143,41 +140,16 @@ _KEEPING_METHODS = frozenset(
 def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call something that is not the code's own."""
     limits.tick()
-    if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
-        args, kwargs = _checked_enum(args, kwargs)
-    keeps, is_called = _keeps(function), not _only_keeps(function)
-    args = tuple([_argument(value, keeps, is_called and not _is_entered(function, value)) for value in args])
+    args, kwargs = checked_arguments(function, args, kwargs)
+    keeps = _keeps(function)
+    args = tuple([_argument(value, keeps, function) for value in args])
     if kwargs:
-        kwargs = {name: _argument(value, keeps, is_called) for name, value in kwargs.items()}
+        kwargs = {name: _argument(value, keeps, function) for name, value in kwargs.items()}
     if isinstance(function, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
         check_fields(function.__self__)
     _check_amounts(function, args, kwargs)
-    if _makes_namespace(function):
-        args, kwargs = _namespace(args, kwargs)
-    if function is typing.NamedTuple or function is typing.TypedDict:
-        args, kwargs = _typed_fields(function, args, kwargs)
     value = function(*args, **kwargs)
     return value if type(value) in PLAIN else check_made(check_value(value))
-
-
-def _makes_namespace(function: Any) -> bool:
-    if isinstance(function, type):
-        return issubclass(function, types.SimpleNamespace)
-    if isinstance(function, types.MethodWrapperType | types.WrapperDescriptorType):
-        owner = getattr(function, "__objclass__", None) or type(function.__self__)
-        return function.__name__ == "__init__" and issubclass(owner, types.SimpleNamespace)
-    return False
-
-
-def _namespace(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a `SimpleNamespace`, whose names become attributes; a mapping comes as names, too."""
-    owner, given = args[:-1], dict(args[-1]) if args and isinstance(args[-1], Mapping) else {}
-    for name, value in given.items():
-        check_new_attribute(name)
-        stored(value)
-    for name in kwargs:
-        check_new_attribute(name)
-    return owner if given else args, {**given, **kwargs}
 
 
 def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -209,20 +181,14 @@ def _keeps(function: Any) -> bool | None:
     return None
 
 
-_SORTS = frozenset({"sort"})
-
-
-def _only_keeps(function: Any) -> bool:
-    """Whether a function calls nothing that it is given: what is kept is to stay what it is."""
-    if getattr(function, "__module__", None) == "typing":
-        return True
-    return calls_nothing(function) and getattr(function, "__name__", None) not in _SORTS
-
-
-def _is_entered(function: Any, value: Any) -> bool:
-    """Whether what can be called is a context manager, for a function that enters it."""
+def _calls(function: Any, value: Any) -> bool:
+    """Whether a function may call what it is given past a guard; where that is only kept, it stays what it is."""
+    if getattr(function, "__module__", None) == "typing" or calls_nothing(value):
+        return False
+    if calls_nothing(function) and getattr(function, "__name__", None) != "sort":
+        return False
     module = getattr(getattr(function, "__func__", function), "__module__", None)
-    return module == "contextlib" and isinstance(value, contextlib.AbstractContextManager)
+    return module != "contextlib" or not isinstance(value, contextlib.AbstractContextManager)  # which is entered
 
 
 def check_fields(value: Any) -> None:
@@ -232,14 +198,14 @@ def check_fields(value: Any) -> None:
             stored(field)
 
 
-def _argument(value: Any, keeps: bool | None, is_called: bool) -> Any:
+def _argument(value: Any, keeps: bool | None, function: Any) -> Any:
     kind = type(value)
     if kind is range and keeps is not None:
         return taken(value, kept=keeps)
     if kind in PLAIN:
         return value
     check_fields(value)
-    if kind.__module__ == SANDBOX and not (is_called and callable(value) and not is_called_inside(kind)):
+    if kind.__module__ == SANDBOX and (not callable(value) or is_called_inside(kind)):
         return value
     if keeps is not None and hasattr(kind, "__next__") and not hasattr(kind, "write"):
         return taken(value, kept=keeps)
@@ -247,52 +213,8 @@ def _argument(value: Any, keeps: bool | None, is_called: bool) -> Any:
         return check_value(value)
     if callable(value):
         checked = guarded(value)
-        return functools.partial(_outside, checked) if is_called and not calls_nothing(checked) else checked
+        return functools.partial(_outside, checked) if _calls(function, checked) else checked
     if is_closed(kind):
         raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
     sizes.check_number(value)
     return value
-
-
-def _checked_enum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of the functional form of an enumeration, whose names become attributes of the class.
-
-    They are read once: another time something else could be there.
-    """
-    if {"module", "qualname"} & kwargs.keys():
-        raise TypeError("`module` and `qualname` of an enumeration cannot be set here.")
-    kwargs = {**kwargs, "module": SANDBOX}
-    if len(args) > 1:
-        args = (args[0], _enum_names(args[1]), *args[2:])
-    elif "names" in kwargs:
-        kwargs["names"] = _enum_names(kwargs["names"])
-    return args, kwargs
-
-
-def _typed_fields(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The arguments of the functional form of a named tuple or a typed dictionary; they are read once, too."""
-    name, *rest = args
-    fields = rest[0] if rest else kwargs.pop("fields", ())
-    made = [(key, hint) for key, hint in (fields.items() if isinstance(fields, dict) else fields)]
-    for key, hint in made:
-        check_new_attribute(key) if function is typing.NamedTuple else None
-        check_hint(hint)
-    return (name, dict(made) if function is typing.TypedDict else made), kwargs
-
-
-def _enum_names(names: Any) -> list[Any]:
-    if isinstance(names, str):
-        names = names.replace(",", " ").split()
-    pairs = names.items() if isinstance(names, dict) else names
-    made: list[Any] = []
-    for each in pairs:
-        name, *value = (each,) if isinstance(each, str) else each
-        check_new_attribute(name)
-        made.append((name, *map(stored, value)) if value else name)
-    return made
-
-
-def check_new_attribute(name: Any) -> None:
-    """Raise if a class that is made of a text cannot have an attribute of this name."""
-    if type(name) is not str or not is_attribute(name) or (name.startswith("__") and name.endswith("__")):
-        raise ValueError(f"a class made here cannot have an attribute `{name}`.")

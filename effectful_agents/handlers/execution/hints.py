@@ -11,6 +11,7 @@ import types
 import typing
 from typing import Any
 
+from effectful_agents.handlers.execution.kinds import SANDBOX
 from effectful_agents.handlers.execution.names import is_safe_type_text
 
 __all__ = ["annotated", "check_hint", "check_made", "is_hint"]
@@ -20,7 +21,7 @@ _ALIASES = (
     *(type(typing.Callable[[], int]), type(typing.Literal[1]), type(typing.Annotated[int, 1]), typing.ForwardRef),
     *(type(typing.Unpack[tuple[int]]), type(typing.Concatenate[int, ...]), dataclasses.InitVar),
 )
-_MADE = (typing.NewType, typing.TypeVar, typing.TypeAliasType)
+_KINDS = frozenset({*_ALIASES, typing.NewType, typing.TypeVar, typing.TypeAliasType})
 
 
 def is_hint(value: Any) -> bool:
@@ -62,7 +63,10 @@ def annotated(hint: Any) -> Any:
 
 
 def check_made(made: Any) -> Any:
-    """What a function of the library has made: the types that it holds are looked at, and it is the code's own."""
+    """What a function of the library has made, if the types that it holds do nothing more than name types."""
+    kind = type(made)
+    if kind not in _KINDS and kind.__module__ != SANDBOX:
+        return made
     if isinstance(made, _ALIASES):
         check_hint(made)
     elif isinstance(made, typing.NewType):

@@ -237,6 +237,7 @@ _GUARDS = frozenset(
     f"{__name__.rpartition('.')[0]}.{name}"
     for name in [
         "attributes",
+        "bases",
         "callables",
         "callbacks",
         "calls",
@@ -244,6 +245,7 @@ _GUARDS = frozenset(
         "contexts",
         "environment",
         "hints",
+        "makers",
         "matching",
         "metaclasses",
         "methods",

@@ -20,12 +20,14 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from effectful_agents.handlers.execution.attributes import get_attribute, set_attribute
+from effectful_agents.handlers.execution.bases import base_of
 from effectful_agents.handlers.execution.callables import OwnDispatch, answering, guarded, stored
 from effectful_agents.handlers.execution.callbacks import remember_init
-from effectful_agents.handlers.execution.calls import callee, check_new_attribute
-from effectful_agents.handlers.execution.classes import NAMES_OF, base_of
+from effectful_agents.handlers.execution.calls import callee
+from effectful_agents.handlers.execution.classes import NAMES_OF
 from effectful_agents.handlers.execution.hints import check_hint
 from effectful_agents.handlers.execution.kinds import HOME, RESTRICTED, SANDBOX, is_own, replace
+from effectful_agents.handlers.execution.makers import check_new_attribute
 from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
 
 __all__ = ["EVALUATE", "hints_of_function"]
