@@ -56,9 +56,7 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
     if type(name) is not str or name not in _ordinary:
         return _get_unusual(obj, name, default)
     kind = type(obj)
-    if kind in PLAIN:
-        return getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
-    if kind.__module__ != SANDBOX:
+    if kind not in PLAIN and kind.__module__ != SANDBOX:
         obj = _checked_object(obj, kind, name)
     value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
     return value if type(value) in PLAIN else check_value(value)
@@ -66,9 +64,8 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
 
 def _get_unusual(obj: Any, name: str, default: Any) -> Any:
     if type(name) is str and name in _private and type(obj) in WHOLLY_OWN:
-        value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
-        return check_value(value)
-    check_readable(obj, name)
+        return check_value(_read(obj, name, default))
+    check_name(obj, name)
     if is_private(name) and len(_private) < 10_000:
         _private.add(name)
     if name in FORMATS or name[0] == "_" or name in SHARED:
@@ -76,6 +73,10 @@ def _get_unusual(obj: Any, name: str, default: Any) -> Any:
     if len(_ordinary) < 10_000:
         _ordinary.add(name)
     return get_attribute(obj, name, default) if name in _ordinary else _get_special(obj, name, default)
+
+
+def _read(obj: Any, name: str, default: Any) -> Any:
+    return getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
 
 
 def _get_special(obj: Any, name: str, default: Any) -> Any:
@@ -86,7 +87,7 @@ def _get_special(obj: Any, name: str, default: Any) -> Any:
         return _attribute_writer(obj, name)
     if name == "__members__" and isinstance(obj, EnumType):
         return dict(obj.__members__)
-    value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+    value = _read(obj, name, default)
     if type(value) in _MUTABLE and _is_shared(obj, name, value):
         return value.copy()
     return _guarded_format(value, name) if name in FORMATS else check_value(value)
@@ -127,8 +128,8 @@ class _BoundFormat:
         return self._function(self._template, *args, **kwargs)
 
 
-def check_readable(obj: Any, name: str) -> None:
-    """Raise if restricted code cannot read an attribute of this name of this object."""
+def check_name(obj: Any, name: Any) -> None:
+    """Raise if restricted code cannot read or write an attribute of this name of this object."""
     if type(name) is not str:  # a class of one's own could be equal to anything
         raise TypeError(f"the name of an attribute is a `str`, not `{type(name).__name__}`.")
     if not is_attribute(name):
@@ -182,7 +183,7 @@ def _attribute_writer(obj: Any, name: str) -> Any:
 
     def writer(*args: Any) -> None:
         target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[missing-attribute]
-        check_writable(target, rest[0])
+        check_name(target, rest[0])
         writable(target, rest[0])
         write(*[stored(value) for value in args])
 
@@ -198,25 +199,15 @@ def has_attribute(obj: Any, name: str) -> bool:
     return True
 
 
-def check_writable(obj: Any, name: str) -> None:
-    """Raise if restricted code cannot write an attribute of this name."""
-    if type(name) is not str:
-        raise TypeError(f"the name of an attribute is a `str`, not `{type(name).__name__}`.")
-    if not is_attribute(name):
-        raise AttributeError(f"`{name}` cannot be written here.")
-    if name[0] == "_":
-        check_private(obj, name)
-
-
 def set_attribute(obj: Any, name: str, value: Any) -> None:
     """`setattr`."""
-    check_writable(obj, name)
+    check_name(obj, name)
     setattr(writable(obj, name), name, value)
 
 
 def delete_attribute(obj: Any, name: str) -> None:
     """`delattr`."""
-    check_writable(obj, name)
+    check_name(obj, name)
     delattr(writable(obj, name), name)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import sys
+import types
 import typing
 from collections.abc import Callable
-from types import GeneratorType
 from typing import Any
 
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence
@@ -25,7 +25,16 @@ from effectful_agents.handlers.execution.callables import returned
 from effectful_agents.handlers.execution.classes import build_class
 from effectful_agents.handlers.execution.contexts import within
 from effectful_agents.handlers.execution.hints import annotated
-from effectful_agents.handlers.execution.kinds import REPLACED, RESTRICTED, SANDBOX, VETTED, replace
+from effectful_agents.handlers.execution.kinds import (
+    PLAIN,
+    REPLACED,
+    RESTRICTED,
+    SANDBOX,
+    VETTED,
+    check_value,
+    is_closed,
+    replace,
+)
 from effectful_agents.handlers.execution.metaclasses import type_
 from effectful_agents.handlers.execution.modules import guarded_import
 from effectful_agents.handlers.execution.printing import PrintCollector, print_
@@ -51,7 +60,6 @@ _DIRECT = [
     "isinstance",
     "issubclass",
     "len",
-    "next",
     "object",
     "oct",
     "ord",
@@ -120,15 +128,41 @@ def format_field(value: Any, spec: Any = "") -> str:
     return sizes.format_value(value, spec)
 
 
+def opened(values: Any) -> Any:
+    """What is taken apart, if the code may look into it: a file gives its lines to whoever goes through it."""
+    kind = type(values)
+    if kind not in PLAIN and is_closed(kind) and kind not in _PARTS:
+        raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
+    return values
+
+
+_PARTS = frozenset({types.ModuleType, types.FunctionType, types.MethodType, types.CoroutineType})
+"""Kinds that have no parts: the interpreter says so."""
+
+
+def looped(values: Any) -> Any:
+    """What a loop goes through."""
+    return streams.looped(opened(values))
+
+
 @replace(iter)
 def iter_(*args: Any) -> Any:
     """`iter`."""
-    return streams.guarded_iter(*([calls.callee(args[0]), args[1]] if len(args) == 2 else args))
+    if len(args) == 2:
+        return streams.guarded_iter(calls.callee(args[0]), args[1])
+    return streams.guarded_iter(*map(opened, args))
+
+
+@replace(next)
+def next_(iterator: Any, *default: Any) -> Any:
+    """`next`."""
+    limits.tick()
+    return check_value(next(opened(iterator), *default))
 
 
 def delegated(values: Any) -> Any:
     """What `yield from` goes through: the interpreter calls what that has as `send`, `throw` and `close`."""
-    values = values if type(values) is GeneratorType else iter(streams.looped(values))
+    values = values if type(values) is types.GeneratorType else iter(looped(values))
     calls.check_fields(values)
     return values
 
@@ -153,6 +187,7 @@ def _builtins() -> dict[str, Any]:
         "pow": numeric.power,
         "format": numeric.format_,
         "iter": iter_,
+        "next": next_,
     }
     for value in (*found.values(), *own.values()):
         VETTED.add(id(value))
@@ -184,11 +219,12 @@ RESTRICTED |= {
     "_inplacevar_": sizes.inplace,
     "_instance_": matching.instance_parts,
     "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
-    "_looped_": streams.looped,
+    "_looped_": looped,
     "_lshift_": sizes.lshift,
     "_mapping_": matching.mapping_parts,
     "_mod_": sizes.mod,
     "_mul_": sizes.mul,
+    "_opened_": opened,
     "_operand_": operand,
     "_pow_": sizes.power,
     "_print_": PrintCollector,

@@ -43,6 +43,7 @@ GUARDS = frozenset(
         "_mapping_",
         "_mod_",
         "_mul_",
+        "_opened_",
         "_operand_",
         "_pow_",
         "_print",

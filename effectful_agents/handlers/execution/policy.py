@@ -320,7 +320,19 @@ class RestrictedPythonPolicy(PatternPolicy):
     def _contents(self, node: Any) -> ast.AST:
         return self.node_contents_visit(node)
 
-    visit_Module = visit_Assign = _contents
+    visit_Module = _contents
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        node = self.node_contents_visit(node)
+        if any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
+            node.value = _opened(node.value)
+        return node
+
+    def visit_Starred(self, node: ast.Starred) -> ast.AST:
+        node = self.node_contents_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = _opened(node.value)
+        return node
 
 
 def _tick(where: ast.AST) -> ast.Expr:
@@ -335,6 +347,11 @@ def _with_operand(method: ast.FunctionDef) -> list[ast.stmt]:
     name = positional[1].arg
     value = call(method, "_operand_", ast.Name(name, ast.Load()))
     return [at(method, ast.Assign([ast.Name(name, ast.Store())], value))]
+
+
+def _opened(value: ast.expr) -> ast.expr:
+    """What is taken apart; not where it is written there."""
+    return value if isinstance(value, ast.Tuple | ast.List) else call(value, "_opened_", value)
 
 
 _NOT_TYPES = frozenset({"Annotated", "Literal"})

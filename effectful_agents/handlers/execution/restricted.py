@@ -16,7 +16,7 @@ from typing import Any, Literal
 from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from effectful_agents.errors import OptionError
-from effectful_agents.generated import remember_source
+from effectful_agents.generated import parsed
 from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
@@ -104,8 +104,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     @implements(code.parse)
     def parse(self, source: str, filename: str) -> ast.Module:
         # What is allowed is decided when the tree is compiled.
-        remember_source(source, filename)
-        return ast.parse(source, filename)
+        return parsed(source, filename)
 
     @implements(code.compile)
     def compile(
