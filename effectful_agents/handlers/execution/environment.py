@@ -26,13 +26,12 @@ from effectful_agents.handlers.execution.classes import build_class
 from effectful_agents.handlers.execution.contexts import within
 from effectful_agents.handlers.execution.hints import annotated
 from effectful_agents.handlers.execution.kinds import (
-    PLAIN,
     REPLACED,
     RESTRICTED,
     SANDBOX,
     VETTED,
     check_value,
-    is_closed,
+    opened,
     replace,
 )
 from effectful_agents.handlers.execution.metaclasses import type_
@@ -126,18 +125,6 @@ def raisable(error: Any) -> Any:
 def format_field(value: Any, spec: Any = "") -> str:
     """What stands between braces in an f-string."""
     return sizes.format_value(value, spec)
-
-
-def opened(values: Any) -> Any:
-    """What is taken apart, if the code may look into it: a file gives its lines to whoever goes through it."""
-    kind = type(values)
-    if kind not in PLAIN and is_closed(kind) and kind not in _PARTS:
-        raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
-    return values
-
-
-_PARTS = frozenset({types.ModuleType, types.FunctionType, types.MethodType, types.CoroutineType})
-"""Kinds that have no parts: the interpreter says so."""
 
 
 def looped(values: Any) -> Any:

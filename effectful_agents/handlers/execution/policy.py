@@ -140,6 +140,8 @@ class RestrictedPythonPolicy(PatternPolicy):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """`a.b += c` reads, adds and writes as the guards see it; what stands before the dot is evaluated once."""
         value, target = self.visit(node.value), node.target
+        if isinstance(node.op, ast.Add | ast.BitOr):  # a list takes what it adds to itself apart
+            value = _opened(value)
         symbol = ast.Constant(_SYMBOLS[type(node.op)])
         if isinstance(target, ast.Name):
             self.check_name(node, target.id)
@@ -324,7 +326,9 @@ class RestrictedPythonPolicy(PatternPolicy):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         node = self.node_contents_visit(node)
-        if any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
+        if any(
+            isinstance(getattr(target, "slice", target), ast.Tuple | ast.List | ast.Slice) for target in node.targets
+        ):
             node.value = _opened(node.value)
         return node
 
@@ -351,7 +355,8 @@ def _with_operand(method: ast.FunctionDef) -> list[ast.stmt]:
 
 def _opened(value: ast.expr) -> ast.expr:
     """What is taken apart; not where it is written there."""
-    return value if isinstance(value, ast.Tuple | ast.List) else call(value, "_opened_", value)
+    written = (ast.Tuple, ast.List, ast.Constant, ast.JoinedStr, ast.BinOp, ast.ListComp)
+    return value if isinstance(value, written) else call(value, "_opened_", value)
 
 
 _NOT_TYPES = frozenset({"Annotated", "Literal"})
