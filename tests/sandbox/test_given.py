@@ -11,6 +11,7 @@ import pytest
 from effectful_agents import Tool
 from effectful_agents.encoding.parameters import json_schema_for
 from effectful_agents.errors import DefinitionError, EncodingError
+from effectful_agents.types.local_types import leave_names
 from tests.sandbox.running import printed, run, value_of
 
 HARMFUL = "().__class__.__base__.__subclasses__()[0] and int"
@@ -107,3 +108,19 @@ def test_what_the_code_redirects_is_redirected_until_its_end():
     )
     assert printed(redirect + "contextlib.redirect_stdout(kept).__enter__()\nprint('a')") == ""
     assert printed("print('b')") == "b\n"
+
+
+@pytest.mark.parametrize("kind", ["Kinds[1]", "Kinds.text", "list['Kinds.text']"])
+def test_a_text_in_a_class_that_leads_to_another_is_not_evaluated_either(kind):
+    env = run(
+        "from dataclasses import dataclass\nfrom effectful_agents import Tool\n"
+        "def make():\n"
+        f"  class Kinds:\n    text = {HARMFUL!r}\n    def __class_getitem__(cls, key): return {HARMFUL!r}\n"
+        f"  @dataclass\n  class Item:\n    x: {kind!r} = 1\n"
+        "  @Tool.define\n  def f(x: Item) -> int:\n    'Say something.'\n    return 1\n  return f, Item, Kinds\n"
+        "tool, Item, Kinds = make()".replace("from effectful_agents import Tool\n", ""),
+        {"Tool": Tool},
+    )
+    leave_names(env["Item"], {"Item": env["Item"], "Kinds": env["Kinds"]})
+    with pytest.raises(Exception, match="Kinds|name types"):
+        json_schema_for(env["tool"])

@@ -38,7 +38,7 @@ from effectful_agents.handlers.execution.metaclasses import type_
 from effectful_agents.handlers.execution.modules import guarded_import
 from effectful_agents.handlers.execution.printing import PrintCollector, print_
 from effectful_agents.handlers.execution.specials import operand
-from effectful_agents.handlers.execution.standard import hints_of_function
+from effectful_agents.handlers.execution.standard import hints_of
 from effectful_agents.types.local_types import TYPE_HINTS
 
 __all__ = ["BUILTINS"]
@@ -192,7 +192,7 @@ RESTRICTED |= {
     "__build_class__": build_class,
     "__import__": guarded_import,
     "__name__": "builtins",
-    TYPE_HINTS: hints_of_function,
+    TYPE_HINTS: hints_of,
     "_add_": sizes.add,
     "_annotated_": annotated,
     "_apply_": calls.apply,

@@ -30,7 +30,7 @@ from effectful_agents.handlers.execution.kinds import HOME, RESTRICTED, SANDBOX,
 from effectful_agents.handlers.execution.makers import check_new_attribute
 from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
 
-__all__ = ["EVALUATE", "hints_of_function"]
+__all__ = ["EVALUATE", "hints_of"]
 
 EVALUATE: list[Callable[[str, dict[str, Any]], Any]] = []
 """Evaluates the text of a type under the policy; set by the executor's module, which this one cannot import."""
@@ -139,35 +139,33 @@ def _is_text(hint: Any) -> bool:
 @replace(typing.get_type_hints)
 def get_type_hints(obj: Any, globalns: Any = None, localns: Any = None, include_extras: bool = False) -> dict[str, Any]:
     """`typing.get_type_hints`, for functions and classes of the code itself."""
-    names = {**(globalns or {}), **(localns or {})}
-    if isinstance(obj, type):
-        found: dict[str, Any] = {}
-        for base in reversed(obj.__mro__):
-            if is_own(base):
-                here = {**_globals_of(base), **names}
-                found |= {name: _evaluated(hint, here) for name, hint in inspect.get_annotations(base).items()}
-    elif isinstance(obj, FunctionType) and _is_ours(obj):
-        found = hints_of_function(obj, names)
-    else:
+    if not (is_own(obj) if isinstance(obj, type) else isinstance(obj, FunctionType) and _is_ours(obj)):
         raise TypeError("only the types of functions and classes that are defined here can be read.")
+    found = hints_of(obj, {**(globalns or {}), **(localns or {})})
     return found if include_extras else {name: _without_extras(hint) for name, hint in found.items()}
 
 
-def hints_of_function(function: Any, names: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The annotations of a function of the code as types, for the code and for the program."""
-    inner = getattr(function, "__func__", function)
-    here = {**inner.__globals__, **(names or {})}
-    return {name: _evaluated(hint, here) for name, hint in inner.__annotations__.items()}
+def hints_of(obj: Any, names: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The annotations of a function or class of the code as types, for the code and for the program."""
+    names = names or {}
+    if not isinstance(obj, type):
+        inner = getattr(obj, "__func__", obj)
+        here = {**inner.__globals__, **names}
+        return {name: _evaluated(hint, here) for name, hint in inner.__annotations__.items()}
+    found: dict[str, Any] = {}
+    for base in reversed(obj.__mro__):
+        if is_own(base):
+            here = {**HOME.__dict__, **NAMES_OF.get(base, {}), **names}
+            found |= {name: _evaluated(hint, here) for name, hint in inspect.get_annotations(base).items()}
+        else:
+            found |= typing.get_type_hints(base, localns=dict(names), include_extras=True)
+    return found
 
 
 def _without_extras(hint: Any) -> Any:
     while typing.get_origin(hint) in (typing.Annotated, typing.Required, typing.NotRequired):
         hint = hint.__origin__ if typing.get_origin(hint) is typing.Annotated else typing.get_args(hint)[0]
     return hint
-
-
-def _globals_of(cls: type) -> dict[str, Any]:
-    return NAMES_OF.get(cls, {})
 
 
 @replace(functools.singledispatch)
