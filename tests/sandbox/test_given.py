@@ -122,5 +122,5 @@ def test_a_text_in_a_class_that_leads_to_another_is_not_evaluated_either(kind):
         {"Tool": Tool},
     )
     leave_names(env["Item"], {"Item": env["Item"], "Kinds": env["Kinds"]})
-    with pytest.raises(Exception, match="Kinds|name types"):
+    with pytest.raises(Exception, match=r"Kinds|name types"):
         json_schema_for(env["tool"])

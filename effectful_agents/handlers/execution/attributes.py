@@ -160,7 +160,8 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
 
 def _check_operation(operation: Any, name: str) -> None:
     """Raise unless it is a text or a number: the rest of an operation leads past the handlers that stand before it."""
-    if name[0] == "_" or (name != "define" and type(getattr(operation, name, None)) not in PLAIN):
+    kind = type(getattr(operation, name, None))
+    if name[0] == "_" or (name != "define" and (kind not in PLAIN or kind in _MUTABLE)):
         raise AttributeError(f"`{name}` of an operation is not available here; call it.")
 
 

@@ -21,7 +21,8 @@ _ALIASES = (
     *(type(typing.Callable[[], int]), type(typing.Literal[1]), type(typing.Annotated[int, 1]), typing.ForwardRef),
     *(type(typing.Unpack[tuple[int]]), type(typing.Concatenate[int, ...]), dataclasses.InitVar),
 )
-_KINDS = frozenset({*_ALIASES, typing.NewType, typing.TypeVar, typing.TypeAliasType})
+_PARAMETERS = (typing.TypeVar, typing.ParamSpec, typing.TypeVarTuple)
+_KINDS = frozenset({*_ALIASES, *_PARAMETERS, typing.NewType, typing.TypeAliasType})
 
 
 def is_hint(value: Any) -> bool:
@@ -71,8 +72,9 @@ def check_made(made: Any) -> Any:
         check_hint(made)
     elif isinstance(made, typing.NewType):
         check_hint(made.__supertype__)
-    elif isinstance(made, typing.TypeVar):
-        check_hint([made.__bound__, *made.__constraints__, getattr(made, "__default__", None)])
+    elif isinstance(made, _PARAMETERS):
+        for name in ("__bound__", "__constraints__", "__default__"):
+            check_hint(getattr(made, name, None))
     elif isinstance(made, typing.TypeAliasType):
         check_hint(made.__value__)
     return made
