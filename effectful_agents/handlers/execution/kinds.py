@@ -310,13 +310,9 @@ def check_value(value: Any) -> Any:
 def opened(values: Any) -> Any:
     """What is taken apart, if the code may look into it: a file gives its lines to whoever goes through it."""
     kind = type(values)
-    if kind not in PLAIN and is_closed(kind) and kind not in _PARTS:
+    if kind not in PLAIN and is_closed(kind) and hasattr(kind, "__next__"):
         raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
     return values
-
-
-_PARTS = frozenset({types.ModuleType, types.FunctionType, types.MethodType, types.CoroutineType})
-"""Kinds that have no parts: the interpreter says so."""
 
 
 def safe_module(name: str) -> SafeModule:
