@@ -59,8 +59,8 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
 
     # Args (notes for programmers: the docstring above goes to the model):
     #   policy: the class that code is compiled by, in the place of `RestrictedPythonPolicy`. It has to write the same
-    #     guards. RestrictedPython's own `RestrictingNodeTransformer` writes fewer: it counts no steps, so that with it a
-    #     loop without calls has no end in time, and looks at nothing that a function returns.
+    #     guards. RestrictedPython's own `RestrictingNodeTransformer` writes fewer: it counts no steps, so that a loop
+    #     without calls has no end in time, and looks at nothing that a function returns.
     #   seconds: time on the clock for one `exec` or `eval`, and for one call of a function that it has left behind;
     #     None is for ever.
     #   size: characters, bytes or items of one value, and binary digits of one integer.
