@@ -202,14 +202,13 @@ def _checked_method(method: Any) -> Any:
         return method
     if not is_readable_special(name):
         _refuse(method)
-    if isinstance(target, type):
+    if name == "__call__" and callable(target):
+        guarded(target)
+    elif isinstance(target, type):
         if is_closed(target) or issubclass(target, type):
             _refuse(method)
     elif is_closed(type(target)):
-        if callable(target) and name == "__call__":
-            guarded(target)
-        else:
-            _refuse(method)
+        _refuse(method)
     if name in ("__setattr__", "__delattr__"):
         _refuse(method)
     if isinstance(target, _SIZED):

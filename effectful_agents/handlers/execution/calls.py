@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import types
+import typing
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, methods, sizes
@@ -149,6 +150,8 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         check_fields(function.__self__)
     _check_amounts(function, args, kwargs)
     value = function(*args, **kwargs)
+    if function is typing.NamedTuple or function is typing.TypedDict:
+        value.__module__ = SANDBOX  # it took this module for the one that it is made in
     return value if type(value) in PLAIN else check_made(check_value(value))
 
 
@@ -185,7 +188,8 @@ def _calls(function: Any, value: Any) -> bool:
     """Whether a function may call what it is given past a guard; where that is only kept, it stays what it is."""
     if getattr(function, "__module__", None) == "typing" or calls_nothing(value):
         return False
-    if calls_nothing(function) and getattr(function, "__name__", None) != "sort":
+    name = getattr(function, "__name__", None)
+    if (calls_nothing(function) and name != "sort") or (name == "__new__" and isinstance(value, type)):
         return False
     module = getattr(getattr(function, "__func__", function), "__module__", None)
     return module != "contextlib" or not isinstance(value, contextlib.AbstractContextManager)  # which is entered
