@@ -12,8 +12,12 @@ import types
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from effectful_agents.handlers.provision import Model
     from effectful_agents.harness.stack import Harness
     from effectful_agents.operations.records import Checkpointer
+    from effectful_agents.runtime import Interpretation
 
 __all__ = ["harness"]
 
@@ -38,6 +42,9 @@ def harness(
     turns: int = 50,
     strict_tools: bool = False,
     strict_decoding: bool = False,
+    fallback: Sequence[str | Model | Interpretation] = (),
+    requests_per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
     **provider_config: Any,
 ) -> Harness:
     """Make the standard stack of handlers.
@@ -54,11 +61,12 @@ def harness(
         langfuse: Record calls with Langfuse.
         render: Show the conversation in the terminal as it grows.
         dump_system_prompt: A Markdown file to write the system message to, with the tokens of its sections.
-        persist_db: An SQLite database that keeps agents which have an `__agent_id__`.
         journal: What keeps the journals of runs: the path of an SQLite file, or a `Checkpointer`. Where there is one,
             the block in which the stack is installed is a run, which can be resumed (see `Journal` in
             `effectful_agents.handlers.durability`).
         run_id: The run; None for a new one. It needs a `journal`.
+        persist_db: An SQLite database that keeps agents which have an `__agent_id__`: their history and their dataclass
+            fields, across processes. The file is made where there is none.
         eval_provider: What runs code that the model writes: `builtin`, plain Python in this process, which may do
             anything that the program may; `restricted`, a part of Python without a way to files, network and processes;
             `none`, nothing, and the model is offered no tools for code. By default `none` for local models and brief
@@ -81,6 +89,11 @@ def harness(
         strict_tools: Send the tools in the strict form of their schemas, those that have one, for services that hold
             the model to it. Answers are always sent so.
         strict_decoding: Forgive nothing in what the model writes: `"5"` is then no `int`, and a code fence no JSON.
+        fallback: Models that are asked, in this order, when `model` fails: names, `Model`s with settings of their own,
+            or handlers, as `effectful_agents.handlers.provision.Fallback` takes them. They have `num_retries` together,
+            and the same settings, but for those that a service is reached with (`api_key`, `base_url`, …).
+        requests_per_minute: Requests that go out to a model in any 60 seconds; others wait. None for any number.
+        tokens_per_minute: The same for tokens, of prompts and replies.
         provider_config: Settings for every request: `temperature`, `max_tokens`, `seed`, `tool_choice`, `api_key`,
             `base_url` and whatever else the model's service takes.
 
@@ -90,6 +103,7 @@ def harness(
     Raises:
         OptionError: An option has a value that it cannot have, or one whose part this version does not have; or
             `tool_calling` is `auto` or `code` and nothing runs code. It is a ValueError.
+        StorageError: The file of `persist_db` cannot be written, or is no database of this version.
     """
     from effectful_agents.harness.stack import Harness, Settings  # noqa: PLC0415 - loads every handler
 
@@ -113,6 +127,9 @@ def harness(
             turns=turns,
             strict_tools=strict_tools,
             strict_decoding=strict_decoding,
+            fallback=fallback,
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
             provider_config=provider_config,
         )
     )

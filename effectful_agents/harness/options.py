@@ -166,6 +166,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--num-retries", type=int, metavar="N", help="attempts for replies that cannot be decoded, and for requests (5)"
     )
+    add("--fallback", metavar="MODEL", action="append", help="a model that is asked when the one before it fails")
+    add("--requests-per-minute", type=int, metavar="N", help="requests that go out to a model in any 60 seconds")
+    add("--tokens-per-minute", type=int, metavar="N", help="the same for tokens, of prompts and replies")
     add("--turns", type=int, metavar="N", help="turns that a call may take (50)")
     add("--system-prompt", choices=["full", "brief"], help="how much the model is told (brief for local models)")
     add("--dump-system-prompt", metavar="FILE", help="write the system message, with its tokens, to this file")
@@ -190,9 +193,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--no-check-contracts", dest="check_contracts", action="store_false", help="do not check arguments of skills")
     add("--strict-tools", action="store_true", help="send the tools in strict form, where they have one")
     add("--strict-decoding", action="store_true", help="forgive nothing in what the model writes")
-    add("--persist-db", metavar="FILE", help="an SQLite database that keeps agents")
     add("--journal", metavar="FILE", help="make the program a run that can be resumed; an SQLite database keeps it")
     add("--run-id", metavar="NAME", help="the run: an earlier one goes on where it stopped (a new one)")
+    add("--persist-db", metavar="FILE", help="an SQLite database that keeps agents with an __agent_id__")
     add("--render", action="store_true", help="show the conversation as it grows")
     add("--langfuse", action="store_true", help="record calls with Langfuse")
     add = parser.add_argument_group("settings of every request").add_argument

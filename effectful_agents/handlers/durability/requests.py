@@ -6,6 +6,7 @@ written is how far the request agrees with an earlier one of the same conversati
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import hashlib
 import json
@@ -19,6 +20,10 @@ from effectful_agents.messages import Message, Request
 from effectful_agents.operations.records import RunState
 
 __all__ = ["RequestLog", "difference", "request_of"]
+
+
+_CONVERSATIONS = 256
+"""Of so many it is known how far they have come; the next request of any other is written whole."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,9 +43,9 @@ class RequestLog:
     """Writes requests down, each as what is new in it. Several threads may use it."""
 
     def __init__(self) -> None:
-        # By the identity of the first message, which a conversation keeps; and by its digest, for those that begin
-        # with the same system message.
-        self._latest: dict[int | bytes, _Noted] = {}
+        # By the identity of the first message, which a conversation keeps, and by its digest, for those that begin with
+        # the same system message; the least used go first.
+        self._latest: collections.OrderedDict[int | bytes, _Noted] = collections.OrderedDict()
 
     def note(self, step_id: str, request: Request) -> tuple[str, dict[str, Any]]:
         """The digest of a request, and what of it is new.
@@ -68,8 +73,7 @@ class RequestLog:
         if gone := sorted(earlier.keys() - digests_of_rest.keys()):
             body["unset"] = gone
         if messages:
-            noted = _Noted(step_id, messages, digests, hashed, rest, digests_of_rest)
-            self._latest[id(messages[0])] = self._latest[digests[0]] = noted
+            self._keep(_Noted(step_id, messages, digests, hashed, rest, digests_of_rest))
         whole = hashed.copy()
         whole.update(json.dumps(digests_of_rest, sort_keys=True).encode())
         return whole.hexdigest(), body
@@ -81,6 +85,13 @@ class RequestLog:
         """
         noted = self._latest.get(digests[0]) if digests else None
         return noted if noted is not None and noted.step_id.split("/") < step_id.split("/") else None
+
+    def _keep(self, noted: _Noted) -> None:
+        for key in id(noted.messages[0]), noted.digests[0]:
+            self._latest[key] = noted
+            self._latest.move_to_end(key)
+        while len(self._latest) > 2 * _CONVERSATIONS:
+            self._latest.popitem(last=False)
 
     @staticmethod
     def _digest_of(name: str, value: Any, before: _Noted | None) -> str:

@@ -567,7 +567,7 @@ class Mistaken(Exception):
         *(Keyword(code=3), Mistaken(3), Unwritable(object()), Unwritable(float("nan"))),
         ExceptionGroup("several", [ValueError("one"), ExceptionGroup("more", [Mistaken(2)])]),
     ],
-    ids=repr,
+    ids=lambda error: type(error).__name__,
 )
 def test_an_exception_is_of_its_class_and_says_the_same_again(error):
     @Tool.define
