@@ -14,8 +14,7 @@ from typing import Annotated
 
 from annotated_types import Len
 
-from effectful_agents import NotHandled, Skill, Tool
-from effectful_agents.operations.journal import record
+from effectful_agents import NotHandled, Skill, Tool, record
 
 LIBRARY = {
     "water": "Water covers 71 percent of the Earth. Only 3 percent of it is fresh, and most of that is ice.",
