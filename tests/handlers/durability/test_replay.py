@@ -15,6 +15,7 @@ from effectful_agents.errors import (
     ConfigurationError,
     Denied,
     EncodingError,
+    JournalError,
     NetworkError,
     ReplayDivergence,
     RunInUse,
@@ -583,3 +584,88 @@ def test_an_exception_is_of_its_class_and_says_the_same_again(error):
 
     store = crashed("one", program=program)
     assert run(store, program=program) == ((type(error), str(error), getattr(error, "code", None), "one"), 0)
+
+
+# --- tools that change their objects ----------------------------------------------------------------------------------
+
+
+class WithSlots:
+    __slots__ = ("__secret", "total")
+
+    def __init__(self, total):
+        self.total, self.__secret = total, []
+
+    @Tool.define
+    def add(self, amount: int) -> int:
+        """Add an amount."""
+        self.total += amount
+        self.__secret.append(amount)
+        return self.total
+
+    @property
+    def state(self):
+        return self.total, self.__secret
+
+
+def test_an_object_with_slots_is_changed_again():
+    def program():
+        one = WithSlots(0)
+        return one.add(1), one.add(2), one.state, limerick("cats")
+
+    store = crashed("one", program=program)
+    assert run(store, program=program) == ((1, 3, (3, [1, 2]), "one"), 0)
+
+
+@dataclasses.dataclass
+class Notes:
+    notes: list[str]
+    seen: dict[str, int]
+
+    @Tool.define
+    def note(self, text: str) -> int:
+        """Note something."""
+        self.notes.append(text)
+        self.seen[text] = len(self.notes)
+        return len(self.notes)
+
+
+def test_a_list_that_the_program_has_too_is_changed_in_place():
+    def program():
+        mine, seen = [], {}
+        notes = Notes(mine, seen)
+        notes.note("a")
+        mine.append("mine")
+        notes.note("b")
+        return mine, seen, notes.notes is mine, limerick("cats")
+
+    store = crashed("one", program=program)
+    assert run(store, program=program) == ((["a", "mine", "b"], {"a": 1, "b": 3}, True, "one"), 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "paid"), [({}, [1]), ({"idempotent": True}, [1, 1]), ({"rerun": True}, [1, 1])], ids=str
+)
+def test_a_method_whose_change_cannot_be_written_is_called_again_only_if_it_may_be(options, paid):
+    calls_made = []
+
+    class Bank:
+        client = None
+
+        @Tool.define(**options)
+        def pay(self, amount: int) -> int:
+            """Pay."""
+            self.client = object()
+            calls_made.append(amount)
+            return amount
+
+    def program():
+        bank = Bank()
+        return bank.pay(1), bank.client is not None, limerick("cats")
+
+    store = crashed("one", program=program)
+    if options:
+        assert run(store, program=program) == ((1, True, "one"), 0)
+    else:
+        with pytest.raises(JournalError, match="`client`, which cannot be written down"):
+            run(store, program=program)
+    assert calls_made == paid
