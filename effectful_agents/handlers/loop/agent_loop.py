@@ -13,6 +13,7 @@ from effectful_agents.errors import (
     LimitExceeded,
     OptionError,
     ReplayDivergence,
+    StorageError,
     ToolCallExecutionError,
     UncertainEffect,
 )
@@ -49,7 +50,7 @@ __all__ = ["AgentLoop"]
 _DEPTH = "depth"
 
 # What a tool raises and the model could do nothing about: these end the call.
-_NOT_FOR_THE_MODEL = (ConfigurationError, Denied, UncertainEffect, ReplayDivergence)
+_NOT_FOR_THE_MODEL = (ConfigurationError, Denied, UncertainEffect, ReplayDivergence, StorageError)
 
 
 class AgentLoop(PromptInjectingInterpretation):
