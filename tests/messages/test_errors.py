@@ -49,6 +49,8 @@ SAMPLES: list[BaseException] = [
     errors.GovernanceRefused("egress"),
     errors.UncertainEffect("s1", detail="half done"),
     errors.ReplayDivergence("x"),
+    errors.StateError("x", agent_id="a", field="b"),
+    errors.StorageError("x", path="a.db", retryable=True),
     errors.PromptError("x"),
     errors.UnknownPromptError("x", ["y"], skill="z"),
     errors.ProviderError("x", status=503, provider="acme", retry_after=1.0),
