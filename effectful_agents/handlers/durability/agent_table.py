@@ -85,9 +85,9 @@ def read(connection: sqlite3.Connection, key: int) -> tuple[dict[int, str], dict
 
 def insert(connection: sqlite3.Connection, agent_id: str, class_name: str) -> Row:
     """A new agent, which was never saved."""
-    sql = "INSERT INTO agents (id, class, version) VALUES (?, ?, 0) RETURNING key"
-    (key,) = connection.execute(sql, (as_text(agent_id), as_text(class_name))).fetchone()
-    return Row(key, class_name, 0)
+    sql = "INSERT INTO agents (id, class, version) VALUES (?, ?, 0)"
+    inserted = connection.execute(sql, (as_text(agent_id), as_text(class_name)))
+    return Row(inserted.lastrowid or 0, class_name, 0)
 
 
 def write_messages(
@@ -138,8 +138,8 @@ def count_saved(connection: sqlite3.Connection, key: int) -> int:
     Returns:
         Its version from now on.
     """
-    sql = "UPDATE agents SET version = version + 1 WHERE key = ? RETURNING version"
-    (version,) = connection.execute(sql, (key,)).fetchone()
+    connection.execute("UPDATE agents SET version = version + 1 WHERE key = ?", (key,))
+    (version,) = connection.execute("SELECT version FROM agents WHERE key = ?", (key,)).fetchone()
     return version
 
 
