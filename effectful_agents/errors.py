@@ -23,6 +23,9 @@
       GovernanceRefused            the operator: a rule refused what was said, asked or drafted
       UncertainEffect              the operator: a crash left open whether an effect has happened
       ReplayDivergence             the operator: the program no longer asks what the journal recorded
+      JournalError                 the operator: a journal cannot be written, read, or understood
+        RunInUse                   the program: another process has the run
+        LeaseLost                  the program: another process has taken the run from this one
       StorageError                 the operator: a file in which something is kept cannot be read or written
       ProviderError                the provider: `status`, `provider`
         RequestTimeoutError        no answer within the time allowed
@@ -62,6 +65,8 @@ __all__ = [
     "EncodingError",
     "GovernanceRefused",
     "HistoryError",
+    "JournalError",
+    "LeaseLost",
     "LimitExceeded",
     "MissingDependencyError",
     "MissingHandlerError",
@@ -73,6 +78,7 @@ __all__ = [
     "ReplayDivergence",
     "RequestTimeoutError",
     "ResultDecodingError",
+    "RunInUse",
     "SeamVersionError",
     "Signal",
     "StateError",
@@ -110,8 +116,13 @@ class AgentsError(Exception):
         message: What was seen, and what would have worked.
         retryable: Whether the same request may succeed when repeated; None takes the default of the class.
         retry_after: Seconds to wait before a repetition, where somebody said so.
+
+    Attributes:
+        ends_call: Whether it ends the call of a skill when a tool raises it. Any other error of a tool is told to the
+            model; about these it could do nothing.
     """
 
+    ends_call: bool = False
     retryable: bool = False
     retry_after: float | None = None
 
@@ -135,6 +146,8 @@ def _restore(cls: type[AgentsError], args: tuple[Any, ...], state: dict[str, Any
 
 class ConfigurationError(AgentsError):
     """Something is missing, or two things contradict each other; repeating does not help."""
+
+    ends_call = True
 
 
 class OptionError(ConfigurationError, ValueError):
@@ -350,6 +363,8 @@ class Denied(AgentsError):
         decision: The decision that was taken, or its reason as text.
     """
 
+    ends_call = True
+
     def __init__(self, decision: Any) -> None:
         message = decision if isinstance(decision, str) else getattr(decision, "message", "")
         super().__init__(message or "a policy ended the run")
@@ -376,6 +391,8 @@ class UncertainEffect(AgentsError):
         detail: What is known about it.
     """
 
+    ends_call = True
+
     def __init__(self, step_id: str, *, detail: str = "") -> None:
         super().__init__(f"the step `{step_id}` was attempted, and whether it happened is not known. {detail}".rstrip())
         self.step_id = step_id
@@ -385,6 +402,24 @@ class UncertainEffect(AgentsError):
 class ReplayDivergence(AgentsError):
     """A resumed program asked for something else than its journal recorded at that step."""
 
+    ends_call = True
+
+
+class JournalError(AgentsError):
+    """The journal of a run cannot be written, read, or understood."""
+
+    ends_call = True
+
+
+class RunInUse(JournalError):
+    """A run was asked for that somebody else has."""
+
+    retryable = True
+
+
+class LeaseLost(JournalError):
+    """A run was taken over by another process, since this one had not been heard of for too long."""
+
 
 class StorageError(AgentsError):
     """A file in which something is kept cannot be opened, read or written, or is not what it should be.
@@ -392,6 +427,8 @@ class StorageError(AgentsError):
     Attributes:
         path: The file.
     """
+
+    ends_call = True
 
     def __init__(self, message: str, *, path: str, retryable: bool | None = None) -> None:
         super().__init__(message, retryable=retryable)

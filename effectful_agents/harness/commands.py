@@ -12,10 +12,20 @@ __all__ = ["main"]
 _USAGE = """\
 usage: effectful-agents run SCRIPT [options]
        effectful-agents prompt SCRIPT:SKILL [NAME=JSON ...] [options]
+       effectful-agents runs [show ID | settle ID STEP ANSWER] --database PATH
+       effectful-agents resume ID SCRIPT --database PATH [options]
+       effectful-agents fork ID [--at STEP] [--as NEW] --database PATH
+       effectful-agents export ID --database PATH
+       effectful-agents delete ID --database PATH
 
 commands:
   run       run a script in the standard stack
   prompt    show what a skill of a script sends to a model, without asking one
+  runs      list the runs of a database; show the steps of one; settle a step of which nobody knows what came of it
+  resume    run a script as a run that it was before
+  fork      make a run of the beginning of another one
+  export    print the journal of a run as lines of JSON
+  delete    forget a run
 
 `effectful-agents COMMAND --help` explains the options.
 """
@@ -37,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from effectful_agents.harness import prompt  # noqa: PLC0415 - loads every handler
 
         return prompt.main(rest)
+    if command in ("runs", "resume", "fork", "export", "delete"):
+        from effectful_agents.harness import runs  # noqa: PLC0415 - loads what keeps runs
+
+        return runs.main(rest if command == "runs" else [command, *rest], alone=command != "runs")
     if command in ("-h", "--help"):
         print(_USAGE, end="")
         return 0

@@ -16,9 +16,12 @@ from effectful_agents.errors import (
     DefinitionError,
     EncodingError,
     HistoryError,
+    JournalError,
     LimitExceeded,
     ProviderError,
+    ReplayDivergence,
     StorageError,
+    UncertainEffect,
 )
 from effectful_agents.harness import harness
 from effectful_agents.harness.options import Launch, parse
@@ -27,7 +30,7 @@ from effectful_agents.runtime import handler
 if TYPE_CHECKING:
     from effectful_agents.harness.stack import Harness
 
-__all__ = ["become_main", "fail", "main", "one_line", "read_script", "show_traceback", "stack_of"]
+__all__ = ["become_main", "fail", "main", "one_line", "read_script", "run", "show_traceback", "stack_of"]
 
 DEFAULT_MODEL = "local/smollm2"
 MODEL_VARIABLE = "EFFECTFUL_AGENTS_MODEL"
@@ -43,14 +46,21 @@ def main(arguments: Sequence[str] | None = None, *, program: str = "python -m ef
     Returns:
         The exit code: that of the script, 1 where it failed, 2 where the command line is wrong.
     """
-    launch = parse(sys.argv[1:] if arguments is None else arguments, program)
+    return run(parse(sys.argv[1:] if arguments is None else arguments, program))
+
+
+def run(launch: Launch) -> int:
+    """Run what a command line asks for; the exit code is that of `main`."""
     try:
         source = read_script(launch.script)
         stack = stack_of(launch.options)
     except (ConfigurationError, StorageError) as error:
         return fail(str(error), code=2)
     with contextlib.ExitStack() as installed:
-        installed.enter_context(stack)
+        try:
+            installed.enter_context(stack)
+        except JournalError as error:
+            return fail(one_line(error), code=1)
         # Whoever renders the conversation shows more than the progress, on the same screen.
         if sys.stderr.isatty() and not launch.options.get("render"):
             installed.enter_context(_progress())
@@ -130,7 +140,10 @@ def _run(source: bytes, launch: Launch) -> int:
         return _exit_code(exit_)
     except KeyboardInterrupt:
         return fail("interrupted.", code=130)
-    except (ConfigurationError, ProviderError, LimitExceeded, StorageError) as error:
+    except (
+        *(ConfigurationError, ProviderError, LimitExceeded, StorageError),
+        *(JournalError, ReplayDivergence, UncertainEffect),
+    ) as error:
         if isinstance(error, DefinitionError | EncodingError | HistoryError):
             return show_traceback(error, path)
         return fail(one_line(error), code=1)

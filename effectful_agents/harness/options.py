@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Launch", "Question", "parse", "parse_question"]
+__all__ = ["Launch", "Question", "parse", "parse_question", "parse_resumption"]
 
 _EPILOG = """\
 The first word that is no option is the script. Options of the stack may stand before and after it; every other word, in
@@ -81,6 +81,28 @@ def parse(arguments: Sequence[str], program: str) -> Launch:
     given, rest = parser.parse_known_args(words)
     values = vars(given)
     return Launch(values.pop("script"), [*rest, *behind], _options(values))
+
+
+def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
+    """Sort the words of a command line of `resume`: as those of the launcher, with a run before the script.
+
+    Raises:
+        SystemExit: The help was asked for, or a word is missing or wrong.
+    """
+    words, behind = _split(list(arguments))
+    words = ["--help" if word == "-h" else word for word in words]
+    parser = _parser(program, "Run a script as the run that it was before: it goes on where it stopped.", _EPILOG)
+    parser.usage = "%(prog)s ID SCRIPT --database PATH [options]"
+    parser.add_argument("run_id", metavar="ID", help="the run")
+    parser.add_argument("script", metavar="SCRIPT", help="the script")
+    parser.add_argument("--database", metavar="PATH", required=True, help="the SQLite database that keeps the run")
+    _add_options(parser)
+    given, rest = parser.parse_known_args(words)
+    values = vars(given)
+    if "journal" in values:
+        parser.error("the run is kept in --database, so there is no --journal")
+    journal = values.pop("database")
+    return Launch(values.pop("script"), [*rest, *behind], _options({**values, "journal": journal}))
 
 
 def parse_question(arguments: Sequence[str], program: str) -> Question:
@@ -168,6 +190,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--no-check-contracts", dest="check_contracts", action="store_false", help="do not check arguments of skills")
     add("--strict-tools", action="store_true", help="send the tools in strict form, where they have one")
     add("--strict-decoding", action="store_true", help="forgive nothing in what the model writes")
+    add("--journal", metavar="FILE", help="make the program a run that can be resumed; an SQLite database keeps it")
+    add("--run-id", metavar="NAME", help="the run: an earlier one goes on where it stopped (a new one)")
     add("--persist-db", metavar="FILE", help="an SQLite database that keeps agents with an __agent_id__")
     add("--render", action="store_true", help="show the conversation as it grows")
     add("--langfuse", action="store_true", help="record calls with Langfuse")

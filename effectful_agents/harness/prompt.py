@@ -14,6 +14,7 @@ from effectful_agents.handlers.observability.report import Report
 from effectful_agents.harness.call import Asked, ask_nobody, bind, find, without_main
 from effectful_agents.harness.launcher import become_main, fail, one_line, read_script, show_traceback, stack_of
 from effectful_agents.harness.options import Question, parse_question
+from effectful_agents.harness.output import print_text
 from effectful_agents.harness.stack import Harness
 from effectful_agents.runtime import handler
 
@@ -41,10 +42,10 @@ def main(arguments: Sequence[str], *, program: str = "effectful-agents prompt") 
     except (ConfigurationError, StorageError) as error:
         return fail(one_line(error), code=2)
     if question.as_json:
-        _print(json.dumps(asked.request, ensure_ascii=False, indent=2), json.dumps(asked.request, indent=2))
+        print_text(json.dumps(asked.request, ensure_ascii=False, indent=2), json.dumps(asked.request, indent=2))
     else:
         with handler(stack):
-            _print(Report(stack.settings.model, emphasised=_bold).of_request(asked.request, asked.document))
+            print_text(Report(stack.settings.model, emphasised=_bold).of_request(asked.request, asked.document))
     return 0
 
 
@@ -66,16 +67,6 @@ def _asked(question: Question) -> tuple[Harness, Asked]:
         raise _Ended(_not_loaded(error, module)) from error
     skill = find(module, question.skill)
     return stack, ask_nobody(stack, skill, bind(skill, question.arguments))
-
-
-def _print(text: str, plainer: str | None = None) -> None:
-    """Print a text; where the output has no form for a character of it, another text, or without the character."""
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        text = text.encode(encoding, "replace").decode(encoding) if plainer is None else plainer
-    print(text)
 
 
 def _not_loaded(error: BaseException, module: types.ModuleType) -> int:

@@ -53,6 +53,7 @@ __all__ = [
     "call_user",
     "completion",
     "count_tokens",
+    "model_in_use",
     "send_request",
     "steer",
     "tool_result",
@@ -256,6 +257,12 @@ def send_request(**request: Unpack[Request]) -> Response:
         "No model is given: say which one answers, with `handler(harness(model=…))`, "
         "`handler(LiteLLMConfigurer(model=…))`, `handler(LocalModel())`, or in a test `handler(ScriptedModel(…))`.",
     )
+
+
+@Operation.define
+def model_in_use() -> str | None:
+    """The model that requests go to which name none; None where nobody knows."""
+    return None
 
 
 @Operation.define

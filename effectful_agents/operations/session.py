@@ -18,7 +18,7 @@ _SESSION = "Install `StatefulReplSynthesizer()` of `effectful_agents.handlers.sy
 # A tool, whose docstring the model reads. For programmers: performed with a code object, it gives what the code printed
 # and then what it wrote to the error output, and raises whatever the code raises. What code can do is for the executor
 # to say, so it is taken for the worst.
-@Tool.define(risk=Risk.DESTRUCTIVE)
+@Tool.define(risk=Risk.DESTRUCTIVE, rerun=True)
 def exec_code(code: CodeType, compact: CompactionScope = CompactionScope.NONE) -> str:
     """Run Python code in the session of this call, and get what it printed.
 

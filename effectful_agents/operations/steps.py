@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import contextvars
 import dataclasses
-import enum
+import itertools
 from typing import Any, Self, override
 
 from effectful_agents.messages import Request, Response, StreamEvent, ToolMessage
 from effectful_agents.operations.loop import DecodedToolCall
+from effectful_agents.operations.records import Checkpointer, Durability, Phase, RunState
 from effectful_agents.runtime import Operation
 from effectful_agents.types import PromptVersion, Skill
 
 __all__ = [
     "ApprovalStep",
+    "Checkpointer",
     "DelegateStep",
     "Durability",
     "FinalStep",
     "ModelStep",
     "Phase",
+    "RunState",
     "StepEvent",
     "StepIds",
     "ToolStep",
@@ -33,24 +36,6 @@ __all__ = [
     "ids_of_call",
     "make_step_id",
 ]
-
-
-class Phase(enum.StrEnum):
-    """Which half of a step an event tells of."""
-
-    ATTEMPTED = "attempted"
-    """It is about to happen."""
-    COMPLETED = "completed"
-    """It has happened, and its result is known; or it has failed, and its error is."""
-
-
-class Durability(enum.StrEnum):
-    """How soon a journal has to have written an event."""
-
-    DURABLE = "durable"
-    """Before anything else happens."""
-    DEFERRABLE = "deferrable"
-    """In order, before the next durable one: what it tells of can be repeated without harm."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,6 +51,7 @@ class StepEvent:
         attempt: 1, and one more for each time that the step is made again in its run.
         depth: How many calls its call is nested in: 0 in one that the program made.
         error: What it failed with, if it did.
+        replayed: Whether it did not happen now, and is told again from the journal of its run.
     """
 
     step_id: str
@@ -76,6 +62,7 @@ class StepEvent:
     attempt: int = 1
     depth: int = 0
     error: BaseException | None = None
+    replayed: bool = False
 
     @property
     def durability(self) -> Durability:
@@ -103,12 +90,14 @@ class ToolStep(StepEvent):
     Attributes:
         tool_call: The call, with its arguments.
         message: The result as the model is told it, when there is one.
-        value: The result as a Python value.
+        value: The result as a Python value; None where a journal gives the result again, and nobody needs the value.
+        is_final: Whether the value is the answer of the whole call.
     """
 
     tool_call: DecodedToolCall[Any]
     message: ToolMessage | None = None
     value: Any = None
+    is_final: bool = False
 
     @property
     @override
@@ -167,7 +156,8 @@ def make_step_id(seq: int, kind: str) -> str:
 
     Args:
         seq: Its position among its siblings, from 1.
-        kind: What it is: `model`, `tool`, `delegate`, `approval`, `final`, or `call` for a call nested in a step.
+        kind: What it is: `model`, `tool`, `delegate`, `record`, `approval`, `final`, or `call` for a call nested in a
+            step or a run.
 
     Raises:
         ValueError: The position is not from 1 to 999999.
@@ -194,19 +184,24 @@ class StepIds:
         skill: The skill that is called, or whose step it is; None for a program that calls several.
         prefix: The identifier of what they are nested in, and `/`; empty for the first.
         depth: How many calls of skills they are nested in.
+        run_id: The run that they belong to; empty where there is none.
 
     >>> ids = StepIds()
     >>> ids.next("model"), ids.below(ids.next("tool")).next("call")
     ('000001-model', '000002-tool/000001-call')
     """
 
-    __slots__ = ("_given", "_outer", "depth", "prefix", "skill")
+    __slots__ = ("_outer", "_places", "depth", "opens", "prefix", "run_id", "skill")
 
-    def __init__(self, skill: Skill[..., Any] | None = None, prefix: str = "", depth: int = 0) -> None:
+    def __init__(
+        self, skill: Skill[..., Any] | None = None, prefix: str = "", depth: int = 0, run_id: str = ""
+    ) -> None:
         self.skill = skill
         self.prefix = prefix
         self.depth = depth
-        self._given = 0
+        self.run_id = run_id
+        self.opens = False
+        self._places = itertools.count(1)
 
     def __enter__(self) -> Self:
         self._outer = _ids.get()
@@ -223,12 +218,25 @@ class StepIds:
 
     def next(self, kind: str) -> str:
         """The identifier of the next step."""
-        self._given += 1
-        return self.prefix + make_step_id(self._given, kind)
+        return self.prefix + make_step_id(next(self._places), kind)
 
     def below(self, step_id: str) -> StepIds:
         """Identifiers for what is nested in a step."""
-        return StepIds(self.skill, f"{step_id}/", self.depth)
+        return StepIds(self.skill, f"{step_id}/", self.depth, self.run_id)
+
+    def opening(self, step_id: str) -> StepIds:
+        """Identifiers for the call that begins next, which has this identifier already."""
+        ids = self.below(step_id)
+        ids.opens = True
+        return ids
+
+    def of_call(self, skill: Skill[..., Any] | None) -> StepIds:
+        """Identifiers for a call that begins now, nested in what has these."""
+        opens, self.opens = self.opens, False
+        ids = StepIds(skill, self.prefix if opens else f"{self.next('call')}/", self.depth_inside, self.run_id)
+        if opens:
+            ids._places = self._places  # what handlers do around the call has its places among the steps of it
+        return ids
 
 
 _ids: contextvars.ContextVar[StepIds | None] = contextvars.ContextVar("effectful_agents_step_ids", default=None)
@@ -242,6 +250,4 @@ def current_ids() -> StepIds | None:
 def ids_of_call(skill: Skill[..., Any] | None) -> StepIds:
     """The identifiers for a call that begins now: nested in what runs here, or else the first of all."""
     outer = _ids.get()
-    if outer is None:
-        return StepIds(skill)
-    return StepIds(skill, f"{outer.next('call')}/", outer.depth_inside)
+    return StepIds(skill) if outer is None else outer.of_call(skill)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from effectful_agents.errors import ToolCallExecutionError
-from effectful_agents.messages import Finish, Request, Response, StreamEvent
+from effectful_agents.messages import Finish, Request, Response, StreamEvent, ToolMessage
 from effectful_agents.messages.exchange import SETTINGS_OF_ANSWERS
 from effectful_agents.messages.telling import told, unstreamed
+from effectful_agents.operations.journal import attempt_of, perform_step
 from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool, completion, send_request
 from effectful_agents.operations.steps import (
     DelegateStep,
@@ -31,22 +32,38 @@ __all__ = ["ToldCall", "ask", "ask_aside", "tell_end"]
 
 
 def ask(request: Request) -> Response:
-    """Perform `completion`, and tell of it."""
+    """Perform `completion`, as a step, and tell of it."""
     ids = current_ids()
     if ids is None or ids.skill is None:
         return completion(**request)
     step_id = ids.next("model")
-    if emit not in interpretation():
-        return completion(**request)
-    step = ModelStep(step_id=step_id, phase=Phase.ATTEMPTED, **_place(ids, ids.skill), request=request)
+    below = ids.below(step_id)
+
+    def complete() -> Response:
+        with below:
+            return completion(**request)
+
+    if not _is_followed():
+        return complete()
+    step = ModelStep(**_place(ids, ids.skill, step_id), request=request)
+
+    def make() -> ModelStep:
+        return dataclasses.replace(step, phase=Phase.COMPLETED, response=complete())
+
     emit(step)
     try:
-        response = _streamed(request, ids)
+        completed = _streamed(lambda: perform_step(step, make), below)
     except Exception as error:
         _tell_end_of(step, error=error)
         raise
-    _tell_end_of(step, response=response)
-    return response
+    emit(completed)
+    return cast(Response, completed.response)
+
+
+def _is_followed() -> bool:
+    """Whether anybody wants to know of steps, or decides about them."""
+    here = interpretation()
+    return emit in here or perform_step in here
 
 
 def ask_aside(request: Request) -> Response:
@@ -75,8 +92,8 @@ def _without_settings_of_answers(filled: dict[str, Any], request: Request) -> di
     return kept
 
 
-def _streamed(request: Request, ids: StepIds) -> Response:
-    """Perform `completion`; a reply that nobody has told of in pieces is told in one."""
+def _streamed(take: Callable[[], ModelStep], ids: StepIds) -> ModelStep:
+    """Take a step of the model; a reply that nobody has told of in pieces is told in one."""
     finished = False
 
     def hear(event: StreamEvent | StepEvent) -> None:
@@ -86,17 +103,18 @@ def _streamed(request: Request, ids: StepIds) -> Response:
         fwd()
 
     with handler({emit: hear}):
-        response = completion(**request)
+        step = take()
     if finished:
-        return response
+        return step
     try:
-        whole = unstreamed(response)
+        whole = unstreamed(cast(Response, step.response))
         events = list(told(whole))
     except (LookupError, TypeError, AttributeError):  # it is no reply, as those who read it will say
-        return response
-    for event in events:
-        emit(event)
-    return whole
+        return step
+    with ids:
+        for event in events:
+            emit(event)
+    return dataclasses.replace(step, response=whole)
 
 
 class ToldCall:
@@ -119,41 +137,57 @@ class ToldCall:
         if self._announced:
             return
         self._announced = True
-        if self._ids.skill is not None and emit in interpretation():
-            self._step = self._kind(
-                step_id=self._id,
-                phase=Phase.ATTEMPTED,
-                **_place(self._ids, self._ids.skill),
-                tool_call=self._call,
-            )
+        if self._ids.skill is not None and _is_followed():
+            self._step = self._kind(**_place(self._ids, self._ids.skill, self._id), tool_call=self._call)
             emit(self._step)
 
     def make(self) -> ToolResult[Any]:
-        """Perform `call_tool`, and tell of it."""
+        """Perform `call_tool`, as a step, and tell of it."""
         self.announce()
+        step = self._step
+        if step is None:
+            return self._call_tool()
+
+        def make() -> ToolStep:
+            message, value, is_final = self._call_tool()
+            failed = isinstance(value, ToolCallExecutionError)
+            result: dict[str, Any] = {"error": value} if failed else {"value": value}
+            return dataclasses.replace(step, phase=Phase.COMPLETED, message=message, is_final=is_final, **result)
+
+        try:
+            completed = perform_step(step, make)
+        except Exception as error:
+            _tell_end_of(step, error=error)
+            raise
+        emit(completed)
+        value = completed.value if completed.error is None else completed.error
+        return cast(ToolMessage, completed.message), value, completed.is_final
+
+    def _call_tool(self) -> ToolResult[Any]:
         with self._ids.below(self._id):
-            try:
-                result = call_tool(self._call)
-            except Exception as error:
-                _tell_end_of(self._step, error=error)
-                raise
-        message, value, _ = result
-        if isinstance(value, ToolCallExecutionError):
-            _tell_end_of(self._step, message=message, error=value)
-        else:
-            _tell_end_of(self._step, message=message, value=value)
-        return result
+            return call_tool(self._call)
 
 
 def tell_end(ids: StepIds, value: Any) -> None:
     """Tell that a call which the program made is about to return a value."""
     if ids.depth == 0 and ids.skill is not None and emit in interpretation():
-        emit(FinalStep(step_id=ids.next("final"), phase=Phase.COMPLETED, **_place(ids, ids.skill), value=value))
+        place = _place(ids, ids.skill, ids.next("final"))
+        emit(dataclasses.replace(FinalStep(**place, value=value), phase=Phase.COMPLETED))
 
 
-def _place(ids: StepIds, skill: Skill[..., Any]) -> dict[str, Any]:
-    """In which call a step happens."""
-    return {"skill": skill, "prompt": skill.template.stamp, "depth": ids.depth}
+def _place(ids: StepIds, skill: Skill[..., Any], step_id: str) -> dict[str, Any]:
+    """Which step it is, about to happen, and in which call."""
+    attempt, replayed = attempt_of(step_id)
+    return {
+        "step_id": step_id,
+        "phase": Phase.ATTEMPTED,
+        "skill": skill,
+        "prompt": skill.template.stamp,
+        "depth": ids.depth,
+        "run_id": ids.run_id,
+        "attempt": attempt,
+        "replayed": replayed,
+    }
 
 
 def _tell_end_of(step: StepEvent | None, **fields: Any) -> None:

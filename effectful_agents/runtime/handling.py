@@ -1,8 +1,9 @@
 """`handler`: install an interpretation for the time of a block or of each call of a function."""
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -25,6 +26,10 @@ def handler(interpretation: Interpretation) -> "Installer":
 
     As a decorator it installs for the time of each call; of an `async def`, while its coroutine runs.
 
+    An interpretation that has to begin and end something has a method `while_installed`, which returns a context
+    manager: it is entered when the handlers are there, and left, with the exception that leaves the block, before they
+    go.
+
     Args:
         interpretation: A dictionary from operations to functions, an `ObjectInterpretation`, `Layers`, or what a
             `coproduct` made.
@@ -42,15 +47,16 @@ def handler(interpretation: Interpretation) -> "Installer":
 class Installer:
     """What `handler` returns."""
 
-    __slots__ = ("_installed", "_interpretation", "_layers")
+    __slots__ = ("_installed", "_interpretation", "_lasting", "_layers")
 
     def __init__(self, interpretation: Interpretation) -> None:
         self._interpretation = interpretation
         self._layers = layers_of(interpretation)
+        self._lasting = [layer for layer in self._layers if hasattr(type(layer), "while_installed")]
         self._installed: dict[int, _Installation] = {}
 
     def __enter__(self) -> Any:
-        installation = _Installation(self._layers)
+        installation = _Installation(self._layers, self._lasting)
         self._installed[id(installation.installed)] = installation
         return self._interpretation
 
@@ -62,7 +68,7 @@ class Installer:
         installation = self._installed.pop(id(current.get()), None)
         if installation is None:
             _, installation = self._installed.popitem()
-        installation.leave()
+        installation.leave(error)
 
     def __call__[**P, T](self, function: Callable[P, T]) -> Callable[P, T]:
         if isinstance(function, staticmethod | classmethod):
@@ -80,22 +86,28 @@ class Installer:
     def _around_call[**P, T](self, function: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            installation = _Installation(self._layers)
+            installation = _Installation(self._layers, self._lasting)
             try:
-                return function(*args, **kwargs)
-            finally:
-                installation.leave()
+                value = function(*args, **kwargs)
+            except BaseException as error:
+                installation.leave(error)
+                raise
+            installation.leave()
+            return value
 
         return call
 
     def _around_coroutine(self, function: Callable[..., Any]) -> Any:
         @functools.wraps(function)
         async def call(*args: Any, **kwargs: Any) -> Any:
-            installation = _Installation(self._layers)
+            installation = _Installation(self._layers, self._lasting)
             try:
-                return await function(*args, **kwargs)
-            finally:
-                installation.leave()
+                value = await function(*args, **kwargs)
+            except BaseException as error:
+                installation.leave(error)
+                raise
+            installation.leave()
+            return value
 
         return call
 
@@ -112,9 +124,9 @@ def _body(function: Callable[..., Any]) -> Callable[..., Any]:
 class _Installation:
     """Layers installed once, until `leave`."""
 
-    __slots__ = ("_evaluated", "_layer", "_outer", "installed")
+    __slots__ = ("_evaluated", "_lasting", "_layer", "_outer", "installed")
 
-    def __init__(self, layers: tuple[Interpretation, ...]) -> None:
+    def __init__(self, layers: tuple[Interpretation, ...], lasting: Sequence[Any] = ()) -> None:
         self._outer = current.get()
         # Not this object itself: every installation would be a reference cycle, for the collector to find.
         self._layer = object()
@@ -123,8 +135,28 @@ class _Installation:
         self._evaluated = evaluated.get()
         if self._evaluated is not None:
             evaluated.set(None)
+        self._lasting: contextlib.ExitStack | None = None
+        if lasting:
+            self._begin(lasting)
 
-    def leave(self) -> None:
+    def _begin(self, lasting: Sequence[Any]) -> None:
+        self._lasting = contextlib.ExitStack()
+        try:
+            for layer in lasting:
+                self._lasting.enter_context(layer.while_installed())
+        except BaseException as error:
+            self.leave(error)
+            raise
+
+    def leave(self, error: BaseException | None = None) -> None:
+        """End what lasts as long as the layers are there, told what leaves the block, and take them out."""
+        try:
+            if self._lasting is not None:
+                self._lasting.__exit__(None if error is None else type(error), error, None)
+        finally:
+            self._take_out()
+
+    def _take_out(self) -> None:
         """Restore what was there. Should others have come or gone since, take out only these layers."""
         here = current.get()
         if here is self.installed:

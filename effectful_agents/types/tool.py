@@ -50,6 +50,7 @@ class Tool[**P, T](Operation[P, T]):
         effect: What a repetition does.
         concurrent: Whether it may run beside other calls of the same turn.
         timeout: Seconds that a call may take, or None.
+        rerun: Whether a run that is resumed makes its calls again, see `define`.
         is_async: Whether the function is `async def`, so that a call of it is to be awaited.
     """
 
@@ -63,6 +64,7 @@ class Tool[**P, T](Operation[P, T]):
     effect: Effect
     concurrent: bool
     timeout: float | None
+    rerun: bool
     is_async: bool
     owner: type | None
     serial: int  # how many tools were made before: what tells those apart that are alike in all else
@@ -80,6 +82,7 @@ class Tool[**P, T](Operation[P, T]):
         effect: Effect | None = None,
         concurrent: bool = False,
         timeout: float | None = None,
+        rerun: bool = False,
     ) -> None:
         super().__init__(default, name)
         self.description = description if description is not None else inspect.getdoc(default) or ""
@@ -89,6 +92,7 @@ class Tool[**P, T](Operation[P, T]):
         self.effect = effect or ("idempotent" if idempotent else "once")
         self.concurrent = concurrent
         self.timeout = timeout
+        self.rerun = rerun
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(default))
         self.owner = None
         self.serial = next(_serials)
@@ -182,6 +186,7 @@ class Tool[**P, T](Operation[P, T]):
             effect: Effect | None = None,
             concurrent: bool = False,
             timeout: float | None = None,
+            rerun: bool = False,
         ) -> Tool[Q, V]: ...
         @overload
         @classmethod
@@ -196,6 +201,7 @@ class Tool[**P, T](Operation[P, T]):
             effect: Effect | None = None,
             concurrent: bool = False,
             timeout: float | None = None,
+            rerun: bool = False,
         ) -> Callable[[Callable[Q, V]], Tool[Q, V]]: ...
         @classmethod
         def define(cls, *args: Any, **kwargs: Any) -> Any: ...  # ty: ignore[incompatible-method-override]  # more options
@@ -231,6 +237,8 @@ class Tool[**P, T](Operation[P, T]):
                 effect: What a repetition does.
                 concurrent: Whether it may run beside other calls of the same turn.
                 timeout: Seconds that a call may take.
+                rerun: Whether a run that is resumed makes the calls again that it had made, since they change objects
+                    of the program. What they call inside, skills and other tools, is answered from the journal.
 
             Raises:
                 DefinitionError: The docstring or an annotation is missing, or options contradict each other.

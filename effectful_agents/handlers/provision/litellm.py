@@ -31,7 +31,7 @@ from effectful_agents.handlers.provision.tool_choice import enforce
 from effectful_agents.messages import Finish, Message, Response, ToolChoice
 from effectful_agents.messages.telling import unstreamed
 from effectful_agents.operations.counting import TokenCount, count_tokens
-from effectful_agents.operations.loop import completion, send_request
+from effectful_agents.operations.loop import completion, model_in_use, send_request
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import (
     ObjectInterpretation,
@@ -106,6 +106,10 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
         if not model or model.startswith("local/"):
             return fwd()
         return _send(request)
+
+    @implements(model_in_use)
+    def model_in_use(self) -> str | None:
+        return self.config.get("model") or fwd()
 
     @implements(count_tokens)
     def count_tokens(self, content: str | Sequence[Message], model: str | None = None) -> TokenCount:

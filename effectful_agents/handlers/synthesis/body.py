@@ -195,5 +195,5 @@ def _made(skill: Skill) -> _Submission:
         signature=f"def {skill.__name__}({', '.join(names)})",
         receiver=_RECEIVER.format(name=names[0]) if bound else "",
     )
-    tool: Any = _Submission.define(function, description=text, risk=Risk.DESTRUCTIVE)
+    tool: Any = _Submission.define(function, description=text, risk=Risk.DESTRUCTIVE, rerun=True)
     return tool

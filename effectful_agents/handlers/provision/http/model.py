@@ -15,7 +15,7 @@ from effectful_agents.handlers.provision.http.transport import load, post
 from effectful_agents.handlers.provision.retries import RETRIES, retried
 from effectful_agents.handlers.provision.tool_choice import enforce
 from effectful_agents.messages import Request, Response, ToolChoice
-from effectful_agents.operations.loop import send_request
+from effectful_agents.operations.loop import model_in_use, send_request
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements, interpretation, time_left
 
@@ -102,6 +102,10 @@ class HttpModel(ObjectInterpretation[Any, Any]):
         secrets = {api_key or "", urllib.parse.urlsplit(base_url).password or "", *words}
         # The longest first: one may hold another.
         self._secrets = tuple(sorted((one for one in secrets if len(one) >= _SHORTEST_SECRET), key=len, reverse=True))
+
+    @implements(model_in_use)
+    def model_in_use(self) -> str | None:
+        return fwd() or self.model  # where a request names one, this is not asked
 
     @implements(send_request)
     def send_request(self, **request: Any) -> Response:

@@ -27,7 +27,7 @@ from effectful_agents.messages import (
     ToolChoice,
 )
 from effectful_agents.operations.counting import TokenCount, count_tokens
-from effectful_agents.operations.loop import send_request
+from effectful_agents.operations.loop import model_in_use, send_request
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 
@@ -121,6 +121,10 @@ class LocalModel(ObjectInterpretation[Any, Any]):
         self.seed = seed
         self.repeat = repeat
         self.config = config
+
+    @implements(model_in_use)
+    def model_in_use(self) -> str | None:
+        return fwd() or self.model  # where a request names one, this is not asked
 
     @implements(send_request)
     def send_request(self, **request: Any) -> Response:

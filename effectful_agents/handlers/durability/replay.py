@@ -1,0 +1,95 @@
+"""Asking a journal what became of a step."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from effectful_agents.operations.records import Phase, Record, RunState
+
+__all__ = ["Known", "Outcome", "Replay"]
+
+
+class Outcome(enum.StrEnum):
+    """What a journal knows of a step."""
+
+    DONE = "done"
+    """What came of it is recorded: it is returned, and nothing happens again."""
+    NEW = "new"
+    """Nothing: it is made."""
+    DENIED = "denied"
+    """It was not allowed. It is asked for again: somebody may have changed their mind."""
+    UNCERTAIN = "uncertain"
+    """It was attempted, and what came of it is not known: a crash came between."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What a journal knows of a step.
+
+    Attributes:
+        outcome: What became of it.
+        attempt: The attempt that is recorded, or that comes next.
+        record: What was recorded last about it: what came of it, or else what was attempted.
+        asked: What was attempted.
+    """
+
+    outcome: Outcome
+    attempt: int
+    record: Record | None = None
+    asked: Record | None = None
+
+
+class Replay:
+    """Looks up the steps of a run that is resumed.
+
+    Args:
+        state: The journal of the run.
+
+    >>> state = RunState("r", [Record(run_id="r", step_id="000001-tool", phase=Phase.ATTEMPTED, kind="tool")])
+    >>> Replay(state).of("000001-tool").outcome, Replay(state).of("000002-tool").outcome
+    (<Outcome.UNCERTAIN: 'uncertain'>, <Outcome.NEW: 'new'>)
+    """
+
+    def __init__(self, state: RunState) -> None:
+        self.state = state
+        self._at = {_position(step_id): step_id for step_id in state.steps()}
+        self._place = {record.key: place for place, record in enumerate(state.records)}
+        self._changing = {
+            record.step_id.partition("/")[0]
+            for record in state.records
+            if "again" in record.body or "self" in record.body
+        }
+
+    def of(self, step_id: str) -> Known:
+        """What became of a step."""
+        asked, came = self.state.attempted(step_id), self.state.completed(step_id)
+        if came is not None:
+            if came.body.get("settled") == "redo":
+                return Known(Outcome.NEW, came.attempt + 1, came, asked)
+            if came.body.get("denied"):
+                return Known(Outcome.DENIED, came.attempt + 1, came, asked)
+            return Known(Outcome.DONE, came.attempt, came, asked)
+        if asked is not None:
+            return Known(Outcome.UNCERTAIN, asked.attempt, asked, asked)
+        return Known(Outcome.NEW, 1)
+
+    def instead(self, step_id: str) -> str | None:
+        """What the run did at the place of a step, where that is something of another kind."""
+        there = self._at.get(_position(step_id))
+        return None if there == step_id else there
+
+    def changes_program(self, step_id: str) -> bool:
+        """Whether something in a call of the program's changed objects of the program."""
+        return step_id in self._changing
+
+    def is_last(self, record: Record) -> bool:
+        """Whether nothing was recorded after a step but the ends of what it is nested in."""
+        for later in self.state.records[self._place[record.key] + 1 :]:
+            if later.step_id and not (later.phase is Phase.COMPLETED and record.step_id.startswith(later.step_id)):
+                return False
+        return True
+
+
+def _position(step_id: str) -> str:
+    return step_id.rpartition("-")[0]

@@ -1,0 +1,168 @@
+"""Requests in a journal: only what is new in each, and where one differs from another.
+
+A request holds the whole conversation so far, so written whole they would grow with the square of its length. What is
+written is how far the request agrees with an earlier one of the same conversation, and what comes then.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from effectful_agents.encoding import to_jsonable
+from effectful_agents.handlers.durability.written import digest
+from effectful_agents.messages import Message, Request
+from effectful_agents.operations.records import RunState
+
+__all__ = ["RequestLog", "difference", "request_of"]
+
+
+_CONVERSATIONS = 256
+"""Of so many it is known how far they have come; the next request of any other is written whole."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Noted:
+    """A request that was written down. The objects are kept: they are compared by identity."""
+
+    step_id: str
+    messages: Sequence[Message]
+    digests: Sequence[bytes]
+    rest: Mapping[str, Any]
+    digests_of_rest: Mapping[str, str]
+
+
+class RequestLog:
+    """Writes requests down, each as what is new in it. Several threads may use it."""
+
+    def __init__(self) -> None:
+        # By the identity of the first message, which a conversation keeps; the least used go first.
+        self._latest: collections.OrderedDict[int, _Noted] = collections.OrderedDict()
+
+    def note(self, step_id: str, request: Request) -> tuple[str, dict[str, Any]]:
+        """The digest of a request, and what of it is new.
+
+        Args:
+            step_id: The step that it belongs to.
+            request: The request; its messages are not to be changed from now on.
+        """
+        messages = list(request["messages"])
+        before = self._latest.get(id(messages[0])) if messages else None
+        same = _agreeing(messages, before.messages) if before is not None else 0
+        digests = [*(before.digests[:same] if before is not None else ()), *map(_digest, messages[same:])]
+        rest = {name: value for name, value in request.items() if name != "messages" and value is not None}
+        digests_of_rest = {name: self._digest_of(name, value, before) for name, value in rest.items()}
+        body: dict[str, Any] = {"messages": messages[same:]}
+        if before is not None:
+            body |= {"base": before.step_id, "keep": same}
+        earlier = {} if before is None else before.digests_of_rest
+        changed = {name: rest[name] for name, value in digests_of_rest.items() if earlier.get(name) != value}
+        if changed:
+            body["set"] = {name: to_jsonable(value) for name, value in sorted(changed.items())}
+        if gone := sorted(earlier.keys() - digests_of_rest.keys()):
+            body["unset"] = gone
+        if messages:
+            self._keep(_Noted(step_id, messages, digests, rest, digests_of_rest))
+        whole = hashlib.blake2b(b"".join(digests), digest_size=16)
+        whole.update(json.dumps(digests_of_rest, sort_keys=True).encode())
+        return whole.hexdigest(), body
+
+    def _keep(self, noted: _Noted) -> None:
+        key = id(noted.messages[0])
+        self._latest[key] = noted
+        self._latest.move_to_end(key)
+        while len(self._latest) > _CONVERSATIONS:
+            self._latest.popitem(last=False)
+
+    @staticmethod
+    def _digest_of(name: str, value: Any, before: _Noted | None) -> str:
+        # The definitions of tools are large, and the same objects from turn to turn.
+        if before is not None and name in before.rest and _is_same(value, before.rest[name]):
+            return before.digests_of_rest[name]
+        return digest(to_jsonable(value))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+    return one is other
+
+
+def _agreeing(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
+    """How many messages at the beginning are the same."""
+    for place, (one, other) in enumerate(zip(messages, earlier, strict=False)):
+        if one is not other:
+            return place
+    return min(len(messages), len(earlier))
+
+
+def _digest(message: Message) -> bytes:
+    text = json.dumps(message, sort_keys=True, separators=(",", ":"), default=to_jsonable)
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def request_of(state: RunState, step_id: str) -> dict[str, Any]:
+    """The whole request that was recorded for a step."""
+    chain = []
+    at: str | None = step_id
+    while at is not None:
+        record = state.attempted(at)
+        if record is None:
+            break
+        chain.append(record.body)
+        at = record.body.get("base")
+    messages: list[Any] = []
+    rest: dict[str, Any] = {}
+    for body in reversed(chain):
+        messages = [*messages[: body.get("keep", 0)], *body.get("messages", ())]
+        rest = {name: value for name, value in rest.items() if name not in body.get("unset", ())}
+        rest |= body.get("set", {})
+    return {"messages": messages, **rest}
+
+
+def difference(recorded: Any, present: Any, where: str = "") -> str:
+    """Where two pieces of JSON first differ, in words; empty where they are equal."""
+    if recorded == present and type(recorded) is type(present):
+        return ""
+    if isinstance(recorded, Mapping) and isinstance(present, Mapping):
+        for name in [*recorded, *(name for name in present if name not in recorded)]:
+            at = f"{where}.{name}" if where else str(name)
+            if name not in present:
+                return f"{at} was {_short(recorded[name])}, and is not there now"
+            if name not in recorded:
+                return f"{at} was not there, and is {_short(present[name])} now"
+            if found := difference(recorded[name], present[name], at):
+                return found
+        return ""
+    if isinstance(recorded, list) and isinstance(present, list):
+        for place, (one, other) in enumerate(zip(recorded, present, strict=False)):
+            if found := difference(one, other, f"{where}[{place}]"):
+                return found
+        if len(recorded) != len(present):
+            more, which = (recorded, "was") if len(recorded) > len(present) else (present, "is now")
+            return f"{where} {which} longer: {_short(more[min(len(recorded), len(present))])}"
+        return ""
+    if isinstance(recorded, str) and isinstance(present, str):
+        begin = max(0, _common(recorded, present) - 20)
+        lead = "…" if begin else ""
+        return f"{where} was {_short(lead + recorded[begin:])}, and is {_short(lead + present[begin:])} now"
+    return f"{where} was {_short(recorded)}, and is {_short(present)} now"
+
+
+def _common(one: str, other: str) -> int:
+    place = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        place += 1
+    return place
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = text if len(text) <= 80 else text[:79] + "…"
+    return repr(text) if isinstance(value, str) else text

@@ -1,0 +1,218 @@
+"""One run: its journal while it is written, and what is answered from it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
+
+from effectful_agents.errors import (
+    JournalError,
+    ReplayDivergence,
+    UncertainEffect,
+)
+from effectful_agents.handlers.durability.forms import Form
+from effectful_agents.handlers.durability.kept_agents import KeptAgents
+from effectful_agents.handlers.durability.pending import Pending
+from effectful_agents.handlers.durability.replay import Known, Outcome, Replay
+from effectful_agents.handlers.durability.requests import RequestLog, difference
+from effectful_agents.operations.records import SCHEMA, Checkpointer, Durability, Lease, Phase, Record, RunStore
+from effectful_agents.operations.steps import StepIds
+from effectful_agents.tracebacks import summary
+
+__all__ = ["Run"]
+
+
+class Run:
+    """A run that goes on in this process.
+
+    Args:
+        run_id: Its name.
+        checkpointer: What keeps its journal.
+        owner: The handler that it belongs to.
+
+    Attributes:
+        root: Gives the calls that the program makes their places.
+        requests: Writes requests down.
+        kept: The agents that are kept in a database.
+        finished: Whether it had come to its end before.
+        place: What says on a command line where the journal is.
+    """
+
+    def __init__(self, run_id: str, checkpointer: Checkpointer, owner: Any) -> None:
+        self.run_id = run_id
+        self.owner = owner
+        self.root = StepIds(run_id=run_id)
+        self.requests = RequestLog()
+        self.kept = KeptAgents()
+        self.finished = False
+        path = getattr(checkpointer, "path", None)
+        self.place = f" --database {path}" if path else ""
+        self._checkpointer = checkpointer
+        self._lease: Lease | None = None
+        self._waiting: list[Record] = []
+        self._writing = threading.RLock()
+        self._ended_by: BaseException | None = None
+
+    # --- from its beginning to its end -------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def opened(self) -> Generator[None]:
+        """Have the run for the time of the block, and write down how it ends."""
+        if isinstance(self._checkpointer, RunStore):
+            self._lease = self._checkpointer.lease(self.run_id)
+        try:
+            self._open()
+            try:
+                yield
+            except BaseException as error:
+                self._close(_status(self._ended_by or error), error)
+                raise
+            self._close("finished" if self._ended_by is None else _status(self._ended_by), self._ended_by)
+        finally:
+            if self._lease is not None:
+                self._lease.release()
+
+    def _open(self) -> None:
+        state = self._checkpointer.load(self.run_id)
+        newest = max((record.schema for record in state.records), default=SCHEMA)
+        if newest > SCHEMA:
+            raise JournalError(
+                f"the journal of the run `{self.run_id}` was written by a later version ({newest}, this one knows "
+                f"{SCHEMA}); update effectful-agents."
+            )
+        self._replay = Replay(state)
+        last = state.completed("")
+        self.finished = last is not None and last.body.get("status") == "finished"
+        before = state.attempted("")
+        self._opening = 1 if before is None else before.attempt + 1
+        if not self.finished:
+            self._write_about_run(Phase.ATTEMPTED)
+
+    def _close(self, status: str, error: BaseException | None) -> None:
+        if self.finished:
+            return
+        body = {"status": status} | ({"error": summary(error)} if error is not None else {})
+        try:
+            self._write_about_run(Phase.COMPLETED, body)
+        except JournalError:
+            if error is None:
+                raise
+            # The run is as if the process had ended here, and the first error tells more.
+
+    def _write_about_run(self, phase: Phase, body: dict[str, Any] | None = None) -> None:
+        self.write(
+            Record(
+                run_id=self.run_id,
+                step_id="",
+                attempt=self._opening,
+                phase=phase,
+                kind="run",
+                body=body or {},
+                at=time.time(),
+            )
+        )
+
+    def write(self, record: Record) -> None:
+        """Keep a record; one that can wait is kept together with the next that cannot."""
+        with self._writing:
+            self._waiting.append(record)
+            if record.durability is Durability.DURABLE:
+                (self._lease or self._checkpointer).append(*self._waiting)
+                self._waiting.clear()
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def attempt_of(self, step_id: str) -> tuple[int, bool] | None:
+        """Which attempt of a step comes now, and whether it is answered from the journal; None where it is new."""
+        known = self._replay.of(step_id)
+        if known.record is None:
+            return None
+        return known.attempt + (known.outcome is Outcome.UNCERTAIN), known.outcome is Outcome.DONE
+
+    def recorded(self, form: Form[Any]) -> Record | None:
+        """What was recorded as the result of a call, if it can be had without making the call.
+
+        It cannot where the call changed objects of the program, which it has to change again.
+        """
+        known = self.known(form)
+        done = known.outcome is Outcome.DONE and known.record is not None and "value" in known.record.body
+        return known.record if done and not self._replay.changes_program(form.step_id) else None
+
+    def make[R](self, form: Form[R], body: Callable[[], R], ids: StepIds | None = None) -> R:
+        """Make a step, or answer it from the journal.
+
+        Args:
+            form: The step.
+            body: Makes it.
+            ids: Where what it does inside gets its identifiers from, unless the body sees to it.
+        """
+        pending = Pending(self, form)
+        if pending.is_answered:
+            return pending.answer()
+        with pending, ids or contextlib.nullcontext():
+            result = body()
+        return pending.completed(result)
+
+    async def make_awaited(self, form: Form[Any], coroutine: Coroutine[Any, Any, Any], ids: StepIds) -> Any:
+        """As `make`, for what is awaited."""
+        with contextlib.closing(coroutine):
+            pending = Pending(self, form)
+            if pending.is_answered:
+                return pending.answer()
+            with pending, ids:
+                result = await coroutine
+            return pending.completed(result)
+
+    def known(self, form: Form[Any]) -> Known:
+        """What the journal knows of a step.
+
+        Raises:
+            ReplayDivergence: It was another step.
+        """
+        if self._ended_by is not None:
+            raise self._ended_by
+        known = self._replay.of(form.step_id)
+        if known.asked is None:
+            instead = self._replay.instead(form.step_id)
+            if instead is not None:
+                raise self.ended(ReplayDivergence(_other_step(self, form, instead)))
+            return known
+        where = form.differs(self._replay.state, known.asked)
+        if where or known.asked.digest != form.digest or known.asked.name != form.name:
+            where = where or difference(known.asked.name, form.name, "what is called") or "what is asked is different"
+            raise self.ended(
+                ReplayDivergence(
+                    f"the run `{self.run_id}` does not go on as it began: at the step `{form.step_id}`, {where}. "
+                    "Resume it with the program that it was begun with, or make a run of what both share: "
+                    f"`effectful-agents fork {self.run_id} --at {form.step_id}{self.place}`."
+                )
+            )
+        return known
+
+    def ended[E: BaseException](self, error: E) -> E:
+        """Have the run end with an error, whoever eats it."""
+        self._ended_by = self._ended_by or error
+        return error
+
+    def is_last(self, record: Record) -> bool:
+        """Whether the run stopped at a step."""
+        return self._replay.is_last(record)
+
+
+def _status(error: BaseException) -> str:
+    if isinstance(error, UncertainEffect):
+        return "uncertain"
+    if isinstance(error, ReplayDivergence):
+        return "diverged"
+    return "failed" if isinstance(error, Exception) else "interrupted"
+
+
+def _other_step(run: Run, form: Form[Any], instead: str) -> str:
+    return (
+        f"the run `{run.run_id}` does not go on as it began: at the step `{instead}` there is now `{form.step_id}` "
+        f"(`{form.name}`). Resume it with the program that it was begun with, or make a run of what both share: "
+        f"`effectful-agents fork {run.run_id} --at {instead}{run.place}`."
+    )

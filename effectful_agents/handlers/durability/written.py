@@ -1,0 +1,148 @@
+"""Values and errors as a journal writes them: plain JSON that is proven to give the same again."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import fractions
+import hashlib
+import inspect
+import json
+import pathlib
+import sys
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from effectful_agents.encoding import decode, dumps, encode
+from effectful_agents.errors import AgentsError, EncodingError, JournalError
+from effectful_agents.tracebacks import summary
+
+__all__ = ["arguments", "digest", "error_of", "read", "read_any", "write", "write_any", "written_error"]
+
+
+def digest(data: Any) -> str:
+    """What stands for plain JSON: equal for equal data, and in every process."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def write(value: Any, tp: Any) -> Any:
+    """A value as JSON from which `read` makes the same value.
+
+    Raises:
+        EncodingError: There is no such JSON.
+    """
+    encoded = encode(value, tp)
+    try:
+        again = encode(read(encoded, tp), tp)
+    except EncodingError:
+        raise
+    except Exception as error:
+        raise EncodingError(f"what is written of a {type(value).__name__} cannot be read as {tp}: {error}") from error
+    if dumps(again) != dumps(encoded):
+        raise EncodingError(f"a {type(value).__name__} is another value once it was written and read as {tp}")
+    return encoded
+
+
+def read(encoded: Any, tp: Any) -> Any:
+    """The value that `write` wrote."""
+    return decode(json.dumps(encoded), tp, strict=True)
+
+
+_PLAIN: Mapping[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        *(type(None), bool, int, float, complex, str, bytes, bytearray, list, dict, tuple, set, frozenset),
+        *(datetime.datetime, datetime.date, datetime.time, datetime.timedelta),
+        *(decimal.Decimal, fractions.Fraction, uuid.UUID, pathlib.Path, pathlib.PurePath),
+    )
+}
+"""Classes whose values need no type to be read by: what is written names them."""
+
+
+def write_any(value: Any, declared: Any = Any) -> dict[str, Any]:
+    """A value with what it has to be read as: the type that is declared for it, or a plain class.
+
+    Raises:
+        EncodingError: Neither gives the same value again.
+    """
+    if declared is not Any and declared is not inspect.Signature.empty:
+        return {"value": write(value, declared)}
+    kind = type(value)
+    name = "Path" if isinstance(value, pathlib.Path) else kind.__name__
+    if name not in _PLAIN or (kind is not _PLAIN[name] and name != "Path"):
+        raise EncodingError(f"a {kind.__name__} is not read again without a type that says how.")
+    encoded = write(value, _PLAIN[name])
+    if kind in (list, dict, tuple, set, frozenset) and read(encoded, _PLAIN[name]) != value:
+        raise EncodingError(f"what is in this {name} is not read again without a type that says how.")
+    return {"value": encoded, "as": name}
+
+
+def read_any(written: Mapping[str, Any], declared: Any = Any) -> Any:
+    """The value that `write_any` wrote."""
+    return read(written["value"], _PLAIN[written["as"]] if "as" in written else declared)
+
+
+def arguments(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Arguments as JSON, to be compared and shown; of one that has none, only its class is told."""
+    shown = {}
+    for name, value in bound.arguments.items():
+        parameter = bound.signature.parameters[name]
+        declared = parameter.annotation
+        many = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        tp = Any if many or declared is parameter.empty else declared
+        shown[name] = _shown(value, tp)
+    return shown
+
+
+def _shown(value: Any, tp: Any) -> Any:
+    for each in (tp, Any):
+        try:
+            encoded = encode(value, each)
+            return json.loads(dumps(encoded))
+        except Exception:
+            continue
+    return {"class": type(value).__qualname__}
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def written_error(error: BaseException) -> dict[str, Any]:
+    """An exception as JSON: its class, and of its state what is plain data."""
+    kind = type(error)
+    written = {"class": f"{kind.__module__}:{kind.__qualname__}", "text": summary(error)}
+    for name, state in (("args", list(error.args)), ("state", dict(vars(error)))):
+        try:
+            written[name] = write_any(state)
+        except AgentsError:
+            continue
+    return written
+
+
+def error_of(written: Mapping[str, Any]) -> Exception:
+    """The exception that `written_error` wrote: of the same class where that is loaded, and with the same text."""
+    kind = _class(written.get("class", ""))
+    if kind is not None and "args" in written:
+        args = read_any(written["args"])
+        try:
+            error = kind.__new__(kind, *args)
+            error.args = tuple(args)
+            vars(error).update(read_any(written["state"]) if "state" in written else {})
+        except Exception:
+            pass
+        else:
+            return error
+    return JournalError(f"this was raised before: {written.get('text', '')}")
+
+
+def _class(path: str) -> Any:
+    module, _, name = path.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) and issubclass(found, Exception) else None

@@ -1,0 +1,164 @@
+"""Random courses of events on a store of journals, beside lists with what it should have. Needs hypothesis."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from effectful_agents.errors import LeaseLost, RunInUse
+from effectful_agents.operations.records import Lease, Phase, Record, RunStatus, RunStore
+from effectful_agents.testing.stores import CheckpointerContract, step
+
+__all__ = ["run"]
+
+RUNS = st.sampled_from(["r", "s", "\ud800"])
+STEPS = st.sampled_from(["", "000001-call", "000001-call/000001-tool", "000001-call/000002-model", "000002-call"])
+
+
+@st.composite
+def records(draw: st.DrawFn, run_id: str) -> list[Record]:
+    """Some records of a run, among which the same keys come again."""
+    halves = draw(st.lists(st.tuples(STEPS, st.integers(1, 2), st.sampled_from(Phase)), min_size=1, max_size=4))
+    bodies = st.fixed_dictionaries({"status": st.just("failed"), "value": st.text() | st.integers()})
+    return [step(run_id, step_id, phase, attempt=attempt, body=draw(bodies)) for step_id, attempt, phase in halves]
+
+
+def run(contract: CheckpointerContract, folder: Path) -> None:
+    """Try random courses of events.
+
+    Args:
+        contract: Opens the stores.
+        folder: Where each course gets a folder of its own.
+    """
+
+    class Course(_Course):
+        def __init__(self) -> None:
+            super().__init__(contract, folder)
+
+    run_state_machine_as_test(
+        Course,
+        settings=settings(
+            max_examples=contract.examples,
+            stateful_step_count=20,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+class _Course(RuleBasedStateMachine):
+    """One course of events; `expected` has what the store should have."""
+
+    def __init__(self, contract: CheckpointerContract, folder: Path) -> None:
+        super().__init__()
+        self.contract = contract
+        self.folder = Path(tempfile.mkdtemp(dir=folder))
+        self.store: Any = contract.open_store(self.folder)
+        self.expected: dict[str, list[Record]] = {}
+        self.leases: dict[str, Lease] = {}
+        self.lost: list[tuple[str, Lease]] = []
+        self.has_runs = isinstance(self.store, RunStore)
+
+    def write_down(self, added: list[Record]) -> None:
+        for record in added:
+            kept = self.expected.setdefault(record.run_id, [])
+            if record.key not in {other.key for other in kept}:
+                kept.append(record)
+
+    @rule(data=st.data(), run_id=RUNS)
+    def append(self, data: st.DataObject, run_id: str) -> None:
+        added = data.draw(records(run_id))
+        if run_id in self.leases:
+            with pytest.raises(RunInUse):
+                self.store.append(*added)
+        else:
+            self.store.append(*added)
+            self.write_down(added)
+
+    @precondition(lambda self: self.contract.keeps and not self.leases)
+    @rule(close=st.booleans())
+    def open_again(self, close: bool) -> None:
+        if close:
+            self.contract.close_store(self.store)
+        self.store = self.contract.open_store(self.folder)
+
+    @precondition(lambda self: self.has_runs)
+    @rule(run_id=RUNS)
+    def take(self, run_id: str) -> None:
+        if run_id in self.leases:
+            with pytest.raises(RunInUse):
+                self.store.lease(run_id)
+        else:
+            self.leases[run_id] = self.store.lease(run_id)
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def append_by_lease(self, data: st.DataObject) -> None:
+        run_id = data.draw(st.sampled_from(sorted(self.leases)))
+        added = data.draw(records(run_id))
+        self.leases[run_id].append(*added)
+        self.write_down(added)
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        run_id = data.draw(st.sampled_from(sorted(self.leases)))
+        lease = self.leases.pop(run_id)
+        lease.release()
+        self.lost.append((run_id, lease))
+
+    @precondition(lambda self: self.lost)
+    @rule(data=st.data())
+    def use_what_was_given_back(self, data: st.DataObject) -> None:
+        run_id, lease = data.draw(st.sampled_from(self.lost))
+        lease.release()
+        with pytest.raises(LeaseLost):
+            lease.append(step(run_id, "000009-tool"))
+
+    @precondition(lambda self: self.has_runs)
+    @rule(run_id=RUNS)
+    def delete(self, run_id: str) -> None:
+        if run_id in self.leases:
+            with pytest.raises(RunInUse):
+                self.store.delete(run_id)
+        else:
+            self.store.delete(run_id)
+            self.expected.pop(run_id, None)
+
+    @precondition(lambda self: self.has_runs and self.expected)
+    @rule(data=st.data())
+    def fork(self, data: st.DataObject) -> None:
+        run_id = data.draw(st.sampled_from(sorted(self.expected)))
+        new_id = f"fork {len(self.expected)}"
+        if new_id not in self.expected:
+            self.expected[new_id] = list(self.store.fork(run_id, new_id).records)
+            shared = [record for record in self.expected[run_id] if record.kind != "run"]
+            assert [record.key[1:] for record in self.expected[new_id][1:]] == [record.key[1:] for record in shared]
+
+    @invariant()
+    def journals_are_as_expected(self) -> None:
+        for run_id, written in self.expected.items():
+            assert self.store.load(run_id).records == written
+
+    @invariant()
+    def the_list_is_as_expected(self) -> None:
+        if not self.has_runs:
+            return
+        listed = {info.run_id: info for info in self.store.runs()}
+        assert listed.keys() == self.expected.keys()
+        for run_id, info in listed.items():
+            steps = {record.step_id for record in self.expected[run_id] if record.kind in ("model", "tool")}
+            assert info.steps == len(steps)
+            assert (info.status is RunStatus.RUNNING) == (run_id in self.leases)
+
+    def teardown(self) -> None:
+        for lease in self.leases.values():
+            lease.release()
+        self.contract.close_store(self.store)
