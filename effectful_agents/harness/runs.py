@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from effectful_agents.errors import ConfigurationError, JournalError
-from effectful_agents.handlers.durability import SqliteCheckpointer
-from effectful_agents.handlers.durability.runs import find_run, journal_lines, settle
+from effectful_agents.handlers.durability import SqliteCheckpointer, settle
+from effectful_agents.handlers.durability.runs import find_run, journal_lines
 from effectful_agents.harness import launcher
 from effectful_agents.harness.launcher import fail, one_line
 from effectful_agents.harness.options import parse_resumption

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from effectful_agents.errors import JournalError, RunInUse
-from effectful_agents.handlers.durability import MemoryCheckpointer, SqliteCheckpointer
-from effectful_agents.handlers.durability.runs import settle, unsettled
+from effectful_agents.handlers.durability import MemoryCheckpointer, SqliteCheckpointer, settle, unsettled
 from effectful_agents.handlers.provision.prices import cost_of
 from effectful_agents.harness.commands import main as command
 from effectful_agents.messages import Usage
@@ -163,8 +162,8 @@ def test_the_steps_of_a_run_are_shown(run) -> None:
         '      came:  pay({"amount": 3})\n'
         "  000001-call/000002-tool  pay  UNCERTAIN\n"
         "      asked: pay(amount=3)\n"
-        f"      settle it: effectful-agents runs settle half {PAY} --database runs.db with --done VALUE, --redo or --fail "
-        "[TEXT]\n"
+        f"      settle it: effectful-agents runs settle half {PAY} --database runs.db with --done VALUE, --redo or "
+        "--fail [TEXT]\n"
     )
 
 

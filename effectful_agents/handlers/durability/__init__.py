@@ -4,6 +4,7 @@ from effectful_agents.handlers.durability.forking import forked_records
 from effectful_agents.handlers.durability.history import HistoryBuilder
 from effectful_agents.handlers.durability.memory_checkpointer import MemoryCheckpointer
 from effectful_agents.handlers.durability.retrying import TenacityRetryer
+from effectful_agents.handlers.durability.runs import settle, unsettled
 from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer
 from effectful_agents.handlers.durability.summary import RunSummary
 from effectful_agents.handlers.durability.transaction import transaction
@@ -15,5 +16,7 @@ __all__ = [
     "SqliteCheckpointer",
     "TenacityRetryer",
     "forked_records",
+    "settle",
     "transaction",
+    "unsettled",
 ]
