@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from effectful_agents.harness.stack import Harness
+    from effectful_agents.operations.records import Checkpointer
 
 __all__ = ["harness"]
 
@@ -25,6 +26,8 @@ def harness(
     render: bool = False,
     dump_system_prompt: str | os.PathLike[str] | None = None,
     persist_db: str | os.PathLike[str] | None = None,
+    journal: str | os.PathLike[str] | Checkpointer | None = None,
+    run_id: str | None = None,
     eval_provider: Literal["builtin", "restricted", "none"] | None = None,
     type_checker: Literal["mypy", "ty", "none"] | None = None,
     tool_calling: Literal["auto", "code", "json"] | None = None,
@@ -52,6 +55,10 @@ def harness(
         render: Show the conversation in the terminal as it grows.
         dump_system_prompt: A Markdown file to write the system message to, with the tokens of its sections.
         persist_db: An SQLite database that keeps agents which have an `__agent_id__`.
+        journal: What keeps the journals of runs: the path of an SQLite file, or a `Checkpointer`. Where there is one,
+            the block in which the stack is installed is a run, which can be resumed (see `Journal` in
+            `effectful_agents.handlers.durability`).
+        run_id: The run; None for a new one. It needs a `journal`.
         eval_provider: What runs code that the model writes: `builtin`, plain Python in this process, which may do
             anything that the program may; `restricted`, a part of Python without a way to files, network and processes;
             `none`, nothing, and the model is offered no tools for code. By default `none` for local models and brief
@@ -94,6 +101,8 @@ def harness(
             render=render,
             dump_system_prompt=dump_system_prompt,
             persist_db=persist_db,
+            journal=journal,
+            run_id=run_id,
             eval_provider=eval_provider,
             type_checker=type_checker,
             tool_calling=tool_calling,

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import tenacity
 
 from effectful_agents.errors import OptionError
-from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
+from effectful_agents.handlers.durability import HistoryBuilder, Journal, TenacityRetryer
 from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.legibility import (
     DeferredTools,
@@ -34,6 +34,7 @@ from effectful_agents.handlers.synthesis.body import SUBMISSION
 from effectful_agents.handlers.validation import PydanticSkillArgValidator, TyTypeChecker
 from effectful_agents.handlers.validation.mypy import MypyTypeChecker
 from effectful_agents.messages import ToolChoice
+from effectful_agents.operations.records import Checkpointer
 from effectful_agents.operations.session import exec_code
 from effectful_agents.runtime import Interpretation, Layers, handler
 
@@ -50,6 +51,8 @@ class Settings:
     render: bool
     dump_system_prompt: str | os.PathLike[str] | None
     persist_db: str | os.PathLike[str] | None
+    journal: str | os.PathLike[str] | Checkpointer | None
+    run_id: str | None
     eval_provider: Literal["builtin", "restricted", "none"] | None
     type_checker: Literal["mypy", "ty", "none"] | None
     tool_calling: Literal["auto", "code", "json"] | None
@@ -140,6 +143,10 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         yield TenacityRetryer(stop=tenacity.stop_after_attempt(settings.num_retries))
     # Inside of the retrying, which writes the messages about tools that raised: they may be long too.
     yield ToolOutputCap()
+    # Innermost: a call that is answered from the journal of a run is not to open a session or a history. What it
+    # writes down is what a step has come to when all others have seen it, wherever it stands.
+    if settings.journal is not None:
+        yield Journal(settings.run_id, settings.journal)
 
 
 def _of_code(settings: Settings) -> Iterator[Interpretation]:
@@ -249,6 +256,8 @@ def _check(settings: Settings) -> None:
             f"`tool_calling={settings.tool_calling!r}` has the model write Python, and nothing would run it: "
             f"`eval_provider` {why}. Use `tool_calling='json'`, or `eval_provider='restricted'`."
         )
+    if settings.run_id is not None and settings.journal is None:
+        raise OptionError(f"`run_id={settings.run_id!r}` names a run, and no `journal` keeps it. Say where it is kept.")
     for name, available in _LATER.items():
         value = getattr(settings, name)
         if value not in available:

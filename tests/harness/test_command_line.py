@@ -112,6 +112,7 @@ def test_words_with_spaces_and_empty_words_stay_what_they_are():
         ("--strict-tools", {"strict_tools": True}),
         ("--strict-decoding", {"strict_decoding": True}),
         ("--persist-db a.db", {"persist_db": "a.db"}),
+        ("--journal a.db --run-id monday", {"journal": "a.db", "run_id": "monday"}),
         ("--render", {"render": True}),
         ("--langfuse", {"langfuse": True}),
         ("--temperature 0.5", {"temperature": 0.5}),

@@ -16,6 +16,7 @@ from effectful_agents import NotHandled, Skill, Tool
 from effectful_agents.messages import StreamStart
 from effectful_agents.operations import code
 from effectful_agents.operations.history import agents_called, append_message, conversation, get_history
+from effectful_agents.operations.journal import attempt_of, perform_step, record
 from effectful_agents.operations.loop import (
     DecodedToolCall,
     call_agent,
@@ -26,13 +27,14 @@ from effectful_agents.operations.loop import (
     call_user,
     completion,
     count_tokens,
+    model_in_use,
     send_request,
     steer,
     write_system,
 )
 from effectful_agents.operations.prompt import section
 from effectful_agents.operations.session import exec_code, repl_env, repl_history
-from effectful_agents.operations.steps import emit
+from effectful_agents.operations.steps import ModelStep, Phase, emit
 from effectful_agents.operations.templates import skill_prompt
 from effectful_agents.operations.world import fresh_id, now, random, sleep
 
@@ -53,6 +55,17 @@ def ask(question: str) -> str:
 
 CALL: Any = DecodedToolCall(measure, inspect.signature(measure).bind("abc"), "c1", "measure")
 
+STEP = ModelStep(step_id="000001-model", phase=Phase.ATTEMPTED, skill=ask, request={"messages": [USER]})
+
+
+def _taken() -> int:
+    return 3
+
+
+def _made() -> ModelStep:
+    return STEP
+
+
 TREE = ast.parse("1")
 BYTECODE = compile("x = 1", "<code>", "exec")
 EXPRESSION = compile("1 + 1", "<code>", "eval")
@@ -69,6 +82,10 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     steer: lambda: steer(),
     count_tokens: lambda: count_tokens([USER]),
     call_id: lambda: call_id(1, 2),
+    model_in_use: lambda: model_in_use(),
+    perform_step: lambda: perform_step(STEP, _made),
+    attempt_of: lambda: attempt_of("000001-model"),
+    record: lambda: record(_taken),
     get_history: lambda: get_history(),
     append_message: lambda: append_message(USER),
     agents_called: lambda: agents_called(),

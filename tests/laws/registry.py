@@ -21,7 +21,7 @@ from rich.console import Console
 import effectful_agents.handlers
 import effectful_agents.testing
 from effectful_agents import ObjectInterpretation, Tool, implements
-from effectful_agents.handlers.durability import HistoryBuilder, TenacityRetryer
+from effectful_agents.handlers.durability import HistoryBuilder, Journal, MemoryCheckpointer, TenacityRetryer
 from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.legibility import (
     DeferredTools,
@@ -106,6 +106,7 @@ SAMPLES: Mapping[type, Make] = {
     PydanticSkillArgValidator: lambda around: PydanticSkillArgValidator(),
     TenacityRetryer: lambda around: TenacityRetryer(stop=tenacity.stop_after_attempt(3)),
     ToolOutputCap: lambda around: ToolOutputCap(),
+    Journal: lambda around: Journal(None, MemoryCheckpointer()),
     HistoryCompactor: lambda around: HistoryCompactor(limit=100_000),
 }
 

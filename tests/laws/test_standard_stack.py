@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from effectful_agents import harness
+from effectful_agents.handlers.durability import MemoryCheckpointer
 
 FULL = [
     "AgentLoop",
@@ -59,6 +60,8 @@ BRIEF = without("FrameworkDocumenter", *OF_CODE)
         ({"num_retries": 0}, without("TenacityRetryer")),
         ({"dump_system_prompt": "prompt.md"}, DUMPING),
         ({"render": True}, RENDERING),
+        ({"journal": MemoryCheckpointer()}, [*FULL, "Journal"]),
+        ({"journal": MemoryCheckpointer(), "run_id": "monday"}, [*FULL, "Journal"]),
         ({"check_contracts": False}, without("PydanticSkillArgValidator")),
         ({"tool_collection": "none"}, without("LexicalToolExtractor")),
         ({"defer_tools": False}, without("DeferredTools")),

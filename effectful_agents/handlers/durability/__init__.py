@@ -2,6 +2,7 @@
 
 from effectful_agents.handlers.durability.forking import forked_records
 from effectful_agents.handlers.durability.history import HistoryBuilder
+from effectful_agents.handlers.durability.journal import Journal
 from effectful_agents.handlers.durability.memory_checkpointer import MemoryCheckpointer
 from effectful_agents.handlers.durability.retrying import TenacityRetryer
 from effectful_agents.handlers.durability.runs import settle, unsettled
@@ -11,6 +12,7 @@ from effectful_agents.handlers.durability.transaction import transaction
 
 __all__ = [
     "HistoryBuilder",
+    "Journal",
     "MemoryCheckpointer",
     "RunSummary",
     "SqliteCheckpointer",

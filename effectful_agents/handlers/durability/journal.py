@@ -12,6 +12,7 @@ from typing import Any
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.durability.forms import CallForm, DirectForm, RecordForm, form_of
 from effectful_agents.handlers.durability.run import Pending, Run
+from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer
 from effectful_agents.operations.journal import attempt_of, perform_step, record
 from effectful_agents.operations.loop import call_agent
 from effectful_agents.operations.records import Checkpointer
@@ -77,8 +78,6 @@ class Journal(ObjectInterpretation[Any, Any]):
         if run_id is not None and not (isinstance(run_id, str) and run_id):
             raise ConfigurationError(f"`run_id` is {run_id!r}; it is a name, or None for a new one.")
         if isinstance(checkpointer, str | os.PathLike):
-            from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer
-
             checkpointer = SqliteCheckpointer(checkpointer)
         if not isinstance(checkpointer, Checkpointer):
             raise ConfigurationError(
@@ -91,12 +90,15 @@ class Journal(ObjectInterpretation[Any, Any]):
 
     @contextlib.contextmanager
     def while_installed(self) -> Generator[None]:
-        # What is a run: from here to the end of the block.
+        # What is a run: from here to the end of the block. A block inside of it with the same journal goes on with it.
+        outer = _run.get()
+        if outer is not None and outer.owner is self:
+            yield
+            return
         if self._names_run:
             self.run_id = fresh_id()
         assert self.run_id is not None
         run = Run(self.run_id, self.checkpointer, self)
-        outer = _run.get()
         _run.set(run)
         try:
             with run.opened(), run.root:
@@ -104,27 +106,32 @@ class Journal(ObjectInterpretation[Any, Any]):
         finally:
             _run.set(outer)
 
-    def _running(self) -> Run:
+    def _running(self) -> Run | None:
+        """The run; None where another journal inside of this one has the code, as a run of its own."""
         run = _run.get()
-        if run is None or run.owner is not self:
+        if run is None:
             raise ConfigurationError(
                 "a journal is written in the block of `with handler(Journal(…))`, with the `handler` of "
                 "`effectful_agents`; this code is outside of it."
             )
-        return run
+        return run if run.owner is self else None
 
     @implements(perform_step)
     def perform_step(self, step: StepEvent, body: Callable[[], Any]) -> Any:
         run = self._running()
-        return run.make(form_of(step, run.requests), body)
+        return fwd() if run is None else run.make(form_of(step, run.requests), fwd)
 
     @implements(attempt_of)
     def attempt_of(self, step_id: str) -> tuple[int, bool]:
-        return self._running().attempt_of(step_id)
+        run = self._running()
+        known = None if run is None else run.attempt_of(step_id)
+        return fwd() if known is None else known
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
         run, ids = self._running(), current_ids()
+        if run is None:
+            return fwd()
         if ids is not run.root:
             value = fwd()
             if skill.agent is not None:
@@ -144,7 +151,7 @@ class Journal(ObjectInterpretation[Any, Any]):
     def call_directly(self, tool: Tool, /, *args: Any, **kwargs: Any) -> Any:
         # By code: what the model calls is a step already.
         run, ids = self._running(), current_ids()
-        if isinstance(tool, Skill) or ids is None or Pending.is_own(tool):
+        if run is None or ids is None or isinstance(tool, Skill) or Pending.is_own(tool):
             return fwd()
         form = DirectForm(ids.next("tool"), tool, args, kwargs)
         below = ids.below(form.step_id)
@@ -153,13 +160,13 @@ class Journal(ObjectInterpretation[Any, Any]):
     @implements(record)
     def record(self, fn: Callable[[], Any], tp: Any = None) -> Any:
         run, ids = self._running(), current_ids()
-        if ids is None:
-            raise ConfigurationError("`record` is performed in a thread or task that does not know its run.")
+        if run is None or ids is None:
+            return fwd()
         form = RecordForm(ids.next("record"), getattr(fn, "__name__", ""), _type_of(fn) if tp is None else tp)
         below = ids.below(form.step_id)
         if inspect.iscoroutinefunction(fn):
-            return run.make_awaited(form, fn(), below)
-        return run.make(form, fn, below)
+            return run.make_awaited(form, fwd(), below)
+        return run.make(form, fwd, below)
 
 
 def _type_of(fn: Callable[..., Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
+import time
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
 from typing import Any, Self
@@ -23,7 +24,6 @@ from effectful_agents.handlers.durability.replay import Known, Outcome, Replay
 from effectful_agents.handlers.durability.requests import RequestLog, difference
 from effectful_agents.operations.records import SCHEMA, Checkpointer, Durability, Lease, Phase, Record, RunStore
 from effectful_agents.operations.steps import StepIds
-from effectful_agents.operations.world import now
 from effectful_agents.tracebacks import summary
 from effectful_agents.types import Tool
 
@@ -114,7 +114,7 @@ class Run:
                 phase=phase,
                 kind="run",
                 body=body or {},
-                at=now(),
+                at=time.time(),
             )
         )
 
@@ -128,11 +128,12 @@ class Run:
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def attempt_of(self, step_id: str) -> tuple[int, bool]:
-        """Which attempt of a step comes now, and whether it is answered from the journal."""
+    def attempt_of(self, step_id: str) -> tuple[int, bool] | None:
+        """Which attempt of a step comes now, and whether it is answered from the journal; None where it is new."""
         known = self._replay.of(step_id)
-        again = known.outcome is Outcome.UNCERTAIN
-        return known.attempt + again, known.outcome is Outcome.DONE
+        if known.record is None:
+            return None
+        return known.attempt + (known.outcome is Outcome.UNCERTAIN), known.outcome is Outcome.DONE
 
     def recorded(self, form: Form[Any]) -> Record | None:
         """What was recorded as the result of a call, if it can be had without making the call.
@@ -348,7 +349,7 @@ class Pending:
                     digest=digest,
                     body=body,
                     durability=form.durability,
-                    at=now(),
+                    at=time.time(),
                 )
             )
         except JournalError as error:

@@ -1,4 +1,4 @@
-"""What the tests of the journal share: a store that crashes, a model that counts, and a program of many kinds of steps."""
+"""What tests of the journal share: a store that crashes, a model that counts, and a program of many kinds of steps."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def plays(*replies: Any) -> tuple[Any, list[Any]]:
     def answer(**request: Any) -> Any:
         asked.append(request)
         turns = sum(message["role"] == "assistant" for message in request["messages"])
-        script = next(each for key, each in replies if key in str(request["messages"]))
+        said = [message["content"] for message in request["messages"] if message["role"] == "user"][-1]
+        script = next(each for key, each in replies if key in said)
         reply = script[turns]
         return says(reply) if isinstance(reply, str) else reply
 
@@ -150,12 +151,35 @@ RESULT = (
     "yes",
     "no",
     ["first", "second"],
-    ["system", *("user", "assistant", "tool", "assistant") * 2],
+    ["user", "assistant", "tool", "assistant"] * 2,
 )
 
 
 @contextlib.contextmanager
-def running(store: Any, model: Any, run_id: str = "run", **options: Any) -> Generator[Journal]:
+def running(store: Any, plays: Any, run_id: str = "run", **options: Any) -> Generator[Journal]:
     """A block in which a program is a run."""
-    with handler(harness(type_checker="none", **options)), handler(model), handler(Journal(run_id, store)) as journal:
+    # Brief: the full system message tells of all local variables of the test.
+    options = {"system_prompt": "brief", "eval_provider": "builtin", "type_checker": "none", **options}
+    with handler(harness(**options)), handler(plays), handler(Journal(run_id, store)) as journal:
         yield journal
+
+
+def settle(store, run_id, step_id, **how):
+    from effectful_agents.operations.records import Phase, Record
+
+    state = store.load(run_id)
+    asked = state.attempted(step_id)
+    attempt = asked.attempt + (1 if state.completed(step_id) else 0)
+    [(name, value)] = how.items()
+    body = {"settled": name} | ({} if name == "redo" else {"value": value} if name == "done" else {"error": value})
+    store.append(
+        Record(
+            run_id=run_id,
+            step_id=step_id,
+            attempt=attempt,
+            phase=Phase.COMPLETED,
+            kind=asked.kind,
+            name=asked.name,
+            body=body,
+        )
+    )

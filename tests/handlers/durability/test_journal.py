@@ -6,10 +6,19 @@ import pytest
 
 from effectful_agents.errors import UncertainEffect
 from effectful_agents.handlers.durability import MemoryCheckpointer
-from effectful_agents.handlers.durability.runs import settle
-from tests.handlers.durability.journaling import MODEL, RESULT, Crash, Crashing, World, a_program, plays, running
+from tests.handlers.durability.journaling import (
+    MODEL,
+    RESULT,
+    Crash,
+    Crashing,
+    World,
+    a_program,
+    plays,
+    running,
+    settle,
+)
 
-APPENDS = 39
+APPENDS = 42
 """How often the program writes to its journal."""
 
 
