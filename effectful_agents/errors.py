@@ -114,8 +114,13 @@ class AgentsError(Exception):
         message: What was seen, and what would have worked.
         retryable: Whether the same request may succeed when repeated; None takes the default of the class.
         retry_after: Seconds to wait before a repetition, where somebody said so.
+
+    Attributes:
+        ends_call: Whether it ends the call of a skill when a tool raises it. Any other error of a tool is told to the
+            model; about these it could do nothing.
     """
 
+    ends_call: bool = False
     retryable: bool = False
     retry_after: float | None = None
 
@@ -139,6 +144,8 @@ def _restore(cls: type[AgentsError], args: tuple[Any, ...], state: dict[str, Any
 
 class ConfigurationError(AgentsError):
     """Something is missing, or two things contradict each other; repeating does not help."""
+
+    ends_call = True
 
 
 class OptionError(ConfigurationError, ValueError):
@@ -338,6 +345,8 @@ class Denied(AgentsError):
         decision: The decision that was taken, or its reason as text.
     """
 
+    ends_call = True
+
     def __init__(self, decision: Any) -> None:
         message = decision if isinstance(decision, str) else getattr(decision, "message", "")
         super().__init__(message or "a policy ended the run")
@@ -364,6 +373,8 @@ class UncertainEffect(AgentsError):
         detail: What is known about it.
     """
 
+    ends_call = True
+
     def __init__(self, step_id: str, *, detail: str = "") -> None:
         super().__init__(f"the step `{step_id}` was attempted, and whether it happened is not known. {detail}".rstrip())
         self.step_id = step_id
@@ -373,9 +384,13 @@ class UncertainEffect(AgentsError):
 class ReplayDivergence(AgentsError):
     """A resumed program asked for something else than its journal recorded at that step."""
 
+    ends_call = True
+
 
 class JournalError(AgentsError):
     """The journal of a run cannot be written, read, or understood."""
+
+    ends_call = True
 
 
 class RunInUse(JournalError):
@@ -394,6 +409,8 @@ class StorageError(AgentsError):
     Attributes:
         path: The file.
     """
+
+    ends_call = True
 
     def __init__(self, message: str, *, path: str, retryable: bool | None = None) -> None:
         super().__init__(message, retryable=retryable)

@@ -272,7 +272,8 @@ class Pending:
 
     def __enter__(self) -> Self:
         if not self._is_replayed:
-            self._write(Phase.ATTEMPTED, dict(self._form.asked), self._form.digest)
+            again = {"again": True} if self._form.again and self._form.kind == "tool" else {}
+            self._write(Phase.ATTEMPTED, {**self._form.asked, **again}, self._form.digest)
         receiver = None if self._form.again or self._is_replayed else self._form.receiver
         self._attributes = Attributes(receiver)
         self._outer = _pending.get()

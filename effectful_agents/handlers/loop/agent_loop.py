@@ -7,14 +7,12 @@ from typing import Any, Literal
 
 from effectful_agents.encoding import answer_codec, encode_result, render_section
 from effectful_agents.errors import (
+    AgentsError,
     ConfigurationError,
-    Denied,
     EncodingError,
     LimitExceeded,
     OptionError,
-    ReplayDivergence,
     ToolCallExecutionError,
-    UncertainEffect,
 )
 from effectful_agents.handlers.loop.offer import offer
 from effectful_agents.handlers.loop.prompts import brief_task, full_task, is_one_of_several, user_section
@@ -45,11 +43,6 @@ from effectful_agents.types import Scope, Skill, Tool
 from effectful_agents.types.kinds import is_a
 
 __all__ = ["AgentLoop"]
-
-_DEPTH = "depth"
-
-# What a tool raises and the model could do nothing about: these end the call.
-_NOT_FOR_THE_MODEL = (ConfigurationError, Denied, UncertainEffect, ReplayDivergence)
 
 
 class AgentLoop(PromptInjectingInterpretation):
@@ -118,12 +111,14 @@ class AgentLoop(PromptInjectingInterpretation):
         response_type = _response_type(skill, args, kwargs)
         ids = ids_of_call(skill)
         if ids.depth > self.depth:
-            raise LimitExceeded(
-                _DEPTH,
+            error = LimitExceeded(
+                "depth",
                 self.depth,
                 advice=f"`{skill.__name__}` was called by a call inside a call, and so on. Do two skills offer each "
                 "other? Give one a name that begins with an underscore, or allow more with `AgentLoop(depth=…)`.",
             )
+            error.ends_call = True
+            raise error
         with SignalScope(skill), ids:
             value = self._answer(skill, scope, response_type)
             tell_end(ids, value)
@@ -198,13 +193,9 @@ class AgentLoop(PromptInjectingInterpretation):
     def call_tool(self, tool_call: DecodedToolCall) -> ToolResult[Any]:
         try:
             value = tool_value(tool_call)
-        except _NOT_FOR_THE_MODEL:
-            raise
-        except LimitExceeded as error:
-            if error.limit == _DEPTH:
-                raise
-            raise ToolCallExecutionError(error, tool_call) from error
         except Exception as error:
+            if isinstance(error, AgentsError) and error.ends_call:
+                raise
             raise ToolCallExecutionError(error, tool_call) from error
         try:
             content = encode_result(tool_call.tool, value)

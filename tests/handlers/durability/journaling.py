@@ -162,24 +162,3 @@ def running(store: Any, plays: Any, run_id: str = "run", **options: Any) -> Gene
     options = {"system_prompt": "brief", "eval_provider": "builtin", "type_checker": "none", **options}
     with handler(harness(**options)), handler(plays), handler(Journal(run_id, store)) as journal:
         yield journal
-
-
-def settle(store, run_id, step_id, **how):
-    from effectful_agents.operations.records import Phase, Record
-
-    state = store.load(run_id)
-    asked = state.attempted(step_id)
-    attempt = asked.attempt + (1 if state.completed(step_id) else 0)
-    [(name, value)] = how.items()
-    body = {"settled": name} | ({} if name == "redo" else {"value": value} if name == "done" else {"error": value})
-    store.append(
-        Record(
-            run_id=run_id,
-            step_id=step_id,
-            attempt=attempt,
-            phase=Phase.COMPLETED,
-            kind=asked.kind,
-            name=asked.name,
-            body=body,
-        )
-    )

@@ -6,6 +6,7 @@ import pytest
 
 from effectful_agents.errors import UncertainEffect
 from effectful_agents.handlers.durability import MemoryCheckpointer
+from effectful_agents.handlers.durability.runs import settle
 from tests.handlers.durability.journaling import (
     MODEL,
     RESULT,
@@ -15,7 +16,6 @@ from tests.handlers.durability.journaling import (
     a_program,
     plays,
     running,
-    settle,
 )
 
 APPENDS = 42

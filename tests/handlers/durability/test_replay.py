@@ -22,12 +22,13 @@ from effectful_agents.errors import (
     UncertainEffect,
 )
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
+from effectful_agents.handlers.durability.runs import settle
 from effectful_agents.handlers.loop import steps
 from effectful_agents.operations.journal import record
 from effectful_agents.operations.loop import call_tool, completion
 from effectful_agents.operations.steps import ModelStep, Phase
 from effectful_agents.testing import ScriptedModel, calls, says
-from tests.handlers.durability.journaling import Crash, Crashing, running, settle
+from tests.handlers.durability.journaling import Crash, Crashing, running
 
 
 @Skill.define(tools=False)
