@@ -35,7 +35,8 @@ def main(arguments: Sequence[str], *, alone: bool = False) -> int:
     Returns:
         The exit code: 1 where it failed, 2 where something has to be written otherwise.
     """
-    place = 2 if arguments[:1] == ["--database"] else int(any(word.startswith("--database=") for word in arguments[:1]))
+    first = arguments[0] if arguments else ""
+    place = 2 if first == "--database" else int(first.startswith("--database="))
     word = arguments[place] if len(arguments) > place else ""
     command = word if word in _COMMANDS else ""
     rest = [*arguments[:place], *arguments[place + bool(command) :]]
