@@ -274,12 +274,18 @@ def test_a_step_that_failed_can_be_made_again(store) -> None:
             settle(store, "half", PAY, **answer)
     record = settle(store, "half", PAY, redo=True)
     assert (record.attempt, record.body["settled"]) == (2, "redo")
+
+
+def test_an_answer_can_be_changed_until_the_run_has_gone_on_with_it(store) -> None:
+    for attempt, answer in enumerate(({"done": "oops"}, {"done": 3}, {"redo": True}, {"fail": "no"}), 1):
+        assert settle(store, "half", PAY, **answer).attempt == attempt
+        store.append(step("half", "", attempt=attempt + 1))
+    completed = store.load("half").completed(PAY)
+    assert completed is not None
+    assert completed.body["error"] == "no"
+    store.append(step("half", "000001-call/000003-model"))
     with pytest.raises(JournalError, match="what came of the step"):
-        settle(store, "half", PAY, redo=True)
-    # Who said that it failed may change their mind.
-    store.append(step("half", PAY, attempt=3))
-    settle(store, "half", PAY, fail="no")
-    assert settle(store, "half", PAY, redo=True).attempt == 4
+        settle(store, "half", PAY, done=3)
 
 
 def test_what_cannot_be_settled(refused, store) -> None:
