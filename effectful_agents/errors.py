@@ -8,6 +8,7 @@
         MissingDependencyError     an optional package is not installed
         EncodingError              a type or value has no form on the wire
         HistoryError               a message stands where no provider would accept it
+        StateError                 what is kept of an agent does not fit its class
         SeamVersionError           the two ends of a seam have no version in common
         PromptError                a prompt cannot be read, or does not fit the skill that takes it
           UnknownPromptError       nothing that was asked has a prompt of this name
@@ -80,6 +81,7 @@ __all__ = [
     "RunInUse",
     "SeamVersionError",
     "Signal",
+    "StateError",
     "StorageError",
     "Suspended",
     "ToolCallDecodingError",
@@ -181,6 +183,22 @@ class EncodingError(ConfigurationError, TypeError):
 
 class HistoryError(ConfigurationError):
     """A message was added where no provider would accept it."""
+
+
+class StateError(ConfigurationError):
+    """What is kept of an agent does not fit its class, or what the class declares cannot be kept.
+
+    What is kept stays as it is.
+
+    Attributes:
+        agent_id: The agent, by its `__agent_id__`.
+        field: The field, where it is about one.
+    """
+
+    def __init__(self, message: str, *, agent_id: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.agent_id = agent_id
+        self.field = field
 
 
 class SeamVersionError(ConfigurationError):

@@ -38,7 +38,29 @@ def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EFFECTFUL_AGENTS_MODEL", raising=False)
 
 
+def pytest_collection() -> None:
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    # What was imported and collected is there until the end: who collects garbage need not look through it each time.
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="session")
+def _litellm_is_loaded() -> None:
+    """For tests that collect garbage, or count seconds: LiteLLM is large, and takes a while to import."""
+    from effectful_agents.handlers.provision import litellm
+
+    litellm._load()
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_sessionfinish() -> None:
+    gc.unfreeze()
     # LiteLLM keeps its clients for the whole process and closes none; at the end each would be a warning on the screen.
     if "litellm" in sys.modules:
         import httpx

@@ -54,11 +54,12 @@ def harness(
         langfuse: Record calls with Langfuse.
         render: Show the conversation in the terminal as it grows.
         dump_system_prompt: A Markdown file to write the system message to, with the tokens of its sections.
-        persist_db: An SQLite database that keeps agents which have an `__agent_id__`.
         journal: What keeps the journals of runs: the path of an SQLite file, or a `Checkpointer`. Where there is one,
             the block in which the stack is installed is a run, which can be resumed (see `Journal` in
             `effectful_agents.handlers.durability`).
         run_id: The run; None for a new one. It needs a `journal`.
+        persist_db: An SQLite database that keeps agents which have an `__agent_id__`: their history and their dataclass
+            fields, across processes. The file is made where there is none.
         eval_provider: What runs code that the model writes: `builtin`, plain Python in this process, which may do
             anything that the program may; `restricted`, a part of Python without a way to files, network and processes;
             `none`, nothing, and the model is offered no tools for code. By default `none` for local models and brief
@@ -90,6 +91,7 @@ def harness(
     Raises:
         OptionError: An option has a value that it cannot have, or one whose part this version does not have; or
             `tool_calling` is `auto` or `code` and nothing runs code. It is a ValueError.
+        StorageError: The file of `persist_db` cannot be written, or is no database of this version.
     """
     from effectful_agents.harness.stack import Harness, Settings  # noqa: PLC0415 - loads every handler
 

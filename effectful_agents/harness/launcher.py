@@ -20,6 +20,7 @@ from effectful_agents.errors import (
     LimitExceeded,
     ProviderError,
     ReplayDivergence,
+    StorageError,
     UncertainEffect,
 )
 from effectful_agents.harness import harness
@@ -53,7 +54,7 @@ def run(launch: Launch) -> int:
     try:
         source = read_script(launch.script)
         stack = stack_of(launch.options)
-    except (ConfigurationError, JournalError) as error:
+    except (ConfigurationError, JournalError, StorageError) as error:
         return fail(str(error), code=2)
     module = become_main(launch.script, launch.arguments)
     path = str(module.__file__)
@@ -69,7 +70,10 @@ def run(launch: Launch) -> int:
         return _exit_code(exit_)
     except KeyboardInterrupt:
         return fail("interrupted.", code=130)
-    except (ConfigurationError, ProviderError, LimitExceeded, JournalError, ReplayDivergence, UncertainEffect) as error:
+    except (
+        *(ConfigurationError, ProviderError, LimitExceeded, StorageError),
+        *(JournalError, ReplayDivergence, UncertainEffect),
+    ) as error:
         if isinstance(error, DefinitionError | EncodingError | HistoryError):
             return show_traceback(error, path)
         return fail(one_line(error), code=1)
@@ -98,6 +102,7 @@ def stack_of(given: Mapping[str, Any]) -> Harness:
 
     Raises:
         ConfigurationError: An option has a value that it cannot have.
+        StorageError: A file that an option names cannot be written.
     """
     options: dict[str, Any] = {**given, "model": given.get("model") or _default_model()}
     return harness(**options)

@@ -190,9 +190,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--no-check-contracts", dest="check_contracts", action="store_false", help="do not check arguments of skills")
     add("--strict-tools", action="store_true", help="send the tools in strict form, where they have one")
     add("--strict-decoding", action="store_true", help="forgive nothing in what the model writes")
-    add("--persist-db", metavar="FILE", help="an SQLite database that keeps agents")
     add("--journal", metavar="FILE", help="make the program a run that can be resumed; an SQLite database keeps it")
     add("--run-id", metavar="NAME", help="the run: an earlier one goes on where it stopped (a new one)")
+    add("--persist-db", metavar="FILE", help="an SQLite database that keeps agents with an __agent_id__")
     add("--render", action="store_true", help="show the conversation as it grows")
     add("--langfuse", action="store_true", help="record calls with Langfuse")
     add = parser.add_argument_group("settings of every request").add_argument

@@ -9,7 +9,7 @@ import sys
 import types
 from collections.abc import Sequence
 
-from effectful_agents.errors import ConfigurationError, MissingHandlerError
+from effectful_agents.errors import ConfigurationError, MissingHandlerError, StorageError
 from effectful_agents.handlers.observability.report import Report
 from effectful_agents.harness.call import Asked, ask_nobody, bind, find, without_main
 from effectful_agents.harness.launcher import become_main, fail, one_line, read_script, show_traceback, stack_of
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str], *, program: str = "effectful-agents prompt") 
             stack, asked = _asked(question)
     except _Ended as ended:
         return ended.code
-    except ConfigurationError as error:
+    except (ConfigurationError, StorageError) as error:
         return fail(one_line(error), code=2)
     if question.as_json:
         print_text(json.dumps(asked.request, ensure_ascii=False, indent=2), json.dumps(asked.request, indent=2))

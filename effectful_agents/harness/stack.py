@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import tenacity
 
 from effectful_agents.errors import OptionError
-from effectful_agents.handlers.durability import HistoryBuilder, Journal, TenacityRetryer
+from effectful_agents.handlers.durability import HistoryBuilder, Journal, SQLitePersister, TenacityRetryer
 from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.legibility import (
     DeferredTools,
@@ -143,8 +143,12 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         yield TenacityRetryer(stop=tenacity.stop_after_attempt(settings.num_retries))
     # Inside of the retrying, which writes the messages about tools that raised: they may be long too.
     yield ToolOutputCap()
-    # Innermost: a call that is answered from the journal of a run is not to open a session or a history. What it
-    # writes down is what a step has come to when all others have seen it, wherever it stands.
+    # Inside of all these: it saves what a call has come to when all others are done with it. `HistoryBuilder` has then
+    # written the messages back, and a call that anything here makes raise saves nothing.
+    if settings.persist_db is not None:
+        yield SQLitePersister(settings.persist_db)
+    # Innermost: a call that is answered from the journal of a run is not to open a session or a history, nor to save
+    # anything. What it writes down is what a step has come to when all others have seen it, wherever it stands.
     if settings.journal is not None:
         yield Journal(settings.run_id, settings.journal)
 
@@ -233,7 +237,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 # Options whose parts come with a later version, and the value that does without.
 _LATER: Mapping[str, tuple[Any, ...]] = {
     "langfuse": (False,),
-    "persist_db": (None,),
 }
 
 

@@ -8,10 +8,20 @@ from collections.abc import MutableSequence, Sequence
 from effectful_agents.errors import MissingHandlerError
 from effectful_agents.messages import Message, ToolCallID
 from effectful_agents.runtime import Operation
-from effectful_agents.types import History, Skill
+from effectful_agents.types import Agent, History, Skill
+from effectful_agents.types.agent import load_state
 from effectful_agents.types.history import place_of_request
 
-__all__ = ["CompactionScope", "agents_called", "append_message", "compact_", "conversation", "get_history"]
+__all__ = [
+    "CompactionScope",
+    "agents_called",
+    "append_message",
+    "compact_",
+    "conversation",
+    "get_history",
+    "load_state",
+    "save_state",
+]
 
 _KEEPER = "Install `HistoryBuilder()` of `effectful_agents.handlers.durability`; `harness()` has it."
 
@@ -64,6 +74,18 @@ def conversation(skill: Skill) -> MutableSequence[Message]:
     """
     agent = skill.agent
     return History() if agent is None else agent.__history__
+
+
+@Operation.define
+def save_state(agent: Agent) -> None:
+    """Keep what an agent is now: its history, and its fields where it is a dataclass.
+
+    It is performed when a call has succeeded that `load_state` was performed for, before its value is returned. By
+    default nothing is kept.
+
+    Args:
+        agent: As for `load_state`.
+    """
 
 
 def compact_(history: MutableSequence[Message], tool_call_id: ToolCallID, scope: CompactionScope) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import dataclasses
+import itertools
 from typing import Any, Self, override
 
 from effectful_agents.messages import Request, Response, StreamEvent, ToolMessage
@@ -190,7 +191,7 @@ class StepIds:
     ('000001-model', '000002-tool/000001-call')
     """
 
-    __slots__ = ("_given", "_outer", "depth", "opens", "prefix", "run_id", "skill")
+    __slots__ = ("_outer", "_places", "depth", "opens", "prefix", "run_id", "skill")
 
     def __init__(
         self, skill: Skill[..., Any] | None = None, prefix: str = "", depth: int = 0, run_id: str = ""
@@ -200,7 +201,7 @@ class StepIds:
         self.depth = depth
         self.run_id = run_id
         self.opens = False
-        self._given = 0
+        self._places = itertools.count(1)
 
     def __enter__(self) -> Self:
         self._outer = _ids.get()
@@ -217,8 +218,7 @@ class StepIds:
 
     def next(self, kind: str) -> str:
         """The identifier of the next step."""
-        self._given += 1
-        return self.prefix + make_step_id(self._given, kind)
+        return self.prefix + make_step_id(next(self._places), kind)
 
     def below(self, step_id: str) -> StepIds:
         """Identifiers for what is nested in a step."""
@@ -235,7 +235,7 @@ class StepIds:
         opens, self.opens = self.opens, False
         ids = StepIds(skill, self.prefix if opens else f"{self.next('call')}/", self.depth_inside, self.run_id)
         if opens:
-            ids._given = self._given  # after what a handler has done in it already
+            ids._places = self._places  # what handlers do around the call has its places among the steps of it
         return ids
 
 

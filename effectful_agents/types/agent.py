@@ -8,11 +8,25 @@ from typing import Any
 
 from effectful_agents.messages import Message
 from effectful_agents.messages.mending import mended
+from effectful_agents.runtime import Operation
 from effectful_agents.types.history import History
 
-__all__ = ["Agent", "make_agent"]
+__all__ = ["Agent", "load_state", "make_agent"]
 
 _HISTORY = "__history__"
+
+
+@Operation.define
+def load_state(agent: Agent) -> None:
+    """Bring an agent to what is kept of it: its history, and its fields where it is a dataclass.
+
+    It is performed when a call of the agent begins that is not inside another one of its calls, and when the history is
+    read for the first time. A handler that keeps agents changes `agent` in place: the list that is its history stays
+    the same list, since running calls will add to it. By default nothing is kept and nothing happens.
+
+    Args:
+        agent: An agent with an `__agent_id__`; one without stays as it is.
+    """
 
 
 class Agent(abc.ABC):  # noqa: B024 - for `register`
@@ -55,7 +69,10 @@ class Agent(abc.ABC):  # noqa: B024 - for `register`
         # collected, copied and pickled with it.
         history = self.__dict__.get(_HISTORY)
         if history is None:
-            return self.__dict__.setdefault(_HISTORY, History(owner=id(self)))
+            history = self.__dict__.setdefault(_HISTORY, History(owner=id(self)))
+            if self.__persistent__:
+                load_state(self)
+            return history
         if history.owner != id(self):
             history = self.__dict__[_HISTORY] = History(history, owner=id(self))
         return history

@@ -37,6 +37,7 @@ from effectful_agents.encoding import (
 )
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages import Audio, Document, Image
+from tests import ids
 from tests.encoding.random_types import Node, Pair, Rose
 from tests.encoding.sameness import same
 from tests.encoding.shapes import Box, Circle, Colour, Json, Level, Person, Point, Shape, Square, Tree
@@ -90,7 +91,7 @@ def text(encoded: Any) -> bool:
 
 def row(tp: Any, value: Any, wire: Any = ..., name: str | None = None) -> Any:
     shown = name or re.sub(r"[\w.]*\.(\w+)", r"\1", str(tp) if not isinstance(tp, type) else tp.__name__)
-    shown = shown if name else f"{shown}={value!r}"[:70]
+    shown = shown if name else f"{shown}={ids.shown(value)}"[:70]
     return pytest.param(Row(tp, value, wire), id=shown)
 
 

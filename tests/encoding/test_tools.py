@@ -16,6 +16,7 @@ from effectful_agents.encoding import json_schema_for, tool_codec
 from effectful_agents.errors import EncodingError
 from effectful_agents.types import Tool
 from tests.encoding.shapes import Colour, Person, Tree
+from tests.ids import shown
 
 
 def tool_of(function: Any, **attributes: Any) -> Any:
@@ -415,7 +416,7 @@ def result(value: Any, tp: Any = Any) -> Any:
         (Tree(1), '{"value":1,"children":[],"parent":null}'),
         (float("nan"), "NaN"),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_a_result_reads_well(value, text):
     assert result(value) == text
@@ -439,7 +440,7 @@ def test_a_result_is_written_by_the_declared_type_or_else_by_its_own():
         result(socket_like(), socket_like)
 
 
-@pytest.mark.parametrize("value", [int, lambda: 1, object(), {"a": [int]}, {1: 1, "1": 2}], ids=repr)
+@pytest.mark.parametrize("value", [int, lambda: 1, object(), {"a": [int]}, {1: 1, "1": 2}], ids=shown)
 def test_a_result_without_a_form_names_the_tool(value):
     with pytest.raises(EncodingError, match=r"the result of the tool `tool` cannot be written: .*type `") as caught:
         result(value)

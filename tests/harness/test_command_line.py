@@ -183,7 +183,7 @@ def test_the_settings_reach_the_request(script, tmp_path, here, capsys):
         ("--turns 0", "`turns` is 0"),
         ("--num-retries -1", "`num_retries` is -1"),
         ("--langfuse", "`langfuse=True`"),
-        ("--persist-db a.db", "`persist_db='a.db'`"),
+        ("--persist-db .", "cannot be written"),
         ("--eval-provider none --tool-calling auto", "`tool_calling='auto'`"),
         ("--set turns=many", "`turns`"),
         ("--model local/smollm2 --set temprature=0", "`temprature`"),

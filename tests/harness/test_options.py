@@ -200,7 +200,6 @@ def test_brief_and_full_go_with_the_same_tools_and_calling(prompt):
     ("name", "value", "alternative"),
     [
         ("langfuse", True, "False"),
-        ("persist_db", "agents.db", "Leave it out"),
     ],
 )
 def test_what_this_version_does_not_have_is_said_with_the_way_round_it(name, value, alternative):

@@ -162,8 +162,8 @@ def test_the_steps_of_a_run_are_shown(run) -> None:
         '      came:  pay({"amount": 3})\n'
         "  000001-call/000002-tool  pay  UNCERTAIN\n"
         "      asked: pay(amount=3)\n"
-        f"      settle it: effectful-agents runs settle half {PAY} --database runs.db with --done VALUE, --redo or "
-        "--fail [TEXT]\n"
+        f"      settle it: effectful-agents runs settle half {PAY} --database runs.db with "
+        "--done VALUE, --redo or --fail [TEXT]\n"
     )
 
 

@@ -27,7 +27,9 @@ STACK = [
     "PydanticSkillArgValidator",
     "TenacityRetryer",
     "ToolOutputCap",
+    "SQLitePersister",
 ]
+OPTIONAL = {"SystemPromptDumper", "SQLitePersister"}
 OF_CODE = {"MixedToolCaller", "TyTypeChecker", "BuiltinExecutor", "StatefulReplSynthesizer", "FinalBodySynthesizer"}
 
 
@@ -52,23 +54,23 @@ def headings(text: str, level: int) -> list[str]:
 
 
 def test_the_handlers_stand_in_this_order(tmp_path):
-    assert names(dump_system_prompt=tmp_path / "prompt.md") == STACK
+    assert names(dump_system_prompt=tmp_path / "prompt.md", persist_db=tmp_path / "agents.db") == STACK
 
 
 @pytest.mark.parametrize(
     ("options", "missing"),
     [
-        ({}, {"SystemPromptDumper"}),
-        ({"num_retries": 0}, {"SystemPromptDumper", "TenacityRetryer"}),
-        ({"check_contracts": False}, {"SystemPromptDumper", "PydanticSkillArgValidator"}),
-        ({"tool_collection": "none"}, {"SystemPromptDumper", "LexicalToolExtractor"}),
-        ({"defer_tools": False}, {"SystemPromptDumper", "DeferredTools"}),
-        ({"defer_tools": 0}, {"SystemPromptDumper"}),
-        ({"type_checker": "none"}, {"SystemPromptDumper", "TyTypeChecker"}),
-        ({"tool_calling": "json"}, {"SystemPromptDumper", "MixedToolCaller"}),
-        ({"eval_provider": "none"}, {"SystemPromptDumper", *OF_CODE}),
-        ({"system_prompt": "brief"}, {"SystemPromptDumper", "FrameworkDocumenter", *OF_CODE}),
-        ({"model": "local/smollm2"}, {"SystemPromptDumper", "FrameworkDocumenter", *OF_CODE}),
+        ({}, {*OPTIONAL}),
+        ({"num_retries": 0}, {*OPTIONAL, "TenacityRetryer"}),
+        ({"check_contracts": False}, {*OPTIONAL, "PydanticSkillArgValidator"}),
+        ({"tool_collection": "none"}, {*OPTIONAL, "LexicalToolExtractor"}),
+        ({"defer_tools": False}, {*OPTIONAL, "DeferredTools"}),
+        ({"defer_tools": 0}, {*OPTIONAL}),
+        ({"type_checker": "none"}, {*OPTIONAL, "TyTypeChecker"}),
+        ({"tool_calling": "json"}, {*OPTIONAL, "MixedToolCaller"}),
+        ({"eval_provider": "none"}, {*OPTIONAL, *OF_CODE}),
+        ({"system_prompt": "brief"}, {*OPTIONAL, "FrameworkDocumenter", *OF_CODE}),
+        ({"model": "local/smollm2"}, {*OPTIONAL, "FrameworkDocumenter", *OF_CODE}),
     ],
 )
 def test_what_is_switched_off_is_not_installed(options, missing):

@@ -12,10 +12,17 @@ from typing import Any
 from effectful.ops.types import Operation
 
 import effectful_agents.operations
-from effectful_agents import NotHandled, Skill, Tool
+from effectful_agents import Agent, NotHandled, Skill, Tool
 from effectful_agents.messages import StreamStart
 from effectful_agents.operations import code
-from effectful_agents.operations.history import agents_called, append_message, conversation, get_history
+from effectful_agents.operations.history import (
+    agents_called,
+    append_message,
+    conversation,
+    get_history,
+    load_state,
+    save_state,
+)
 from effectful_agents.operations.journal import attempt_of, perform_step, record
 from effectful_agents.operations.loop import (
     DecodedToolCall,
@@ -52,6 +59,8 @@ def ask(question: str) -> str:
     """{question}"""
     raise NotHandled
 
+
+GUIDE = Agent(__agent_id__="guide")
 
 CALL: Any = DecodedToolCall(measure, inspect.signature(measure).bind("abc"), "c1", "measure")
 
@@ -90,6 +99,8 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     append_message: lambda: append_message(USER),
     agents_called: lambda: agents_called(),
     conversation: lambda: conversation(ask),
+    load_state: lambda: load_state(GUIDE),
+    save_state: lambda: save_state(GUIDE),
     skill_prompt: lambda: skill_prompt(ask),
     code.type_check: lambda: code.type_check("x = 1", 1, 1, lenient=True),
     code.run_doctests: lambda: code.run_doctests(measure, {}),

@@ -64,6 +64,13 @@ class Guide(Agent):
         raise NotHandled
 
 
+def _again(guide: Guide) -> list[str]:
+    """Two objects that are the same agent, as in two processes."""
+    other = Guide()
+    guide.__agent_id__ = other.__agent_id__ = "guide"
+    return [guide.tell("Hello"), other.tell("And?")]
+
+
 @dataclasses.dataclass(frozen=True)
 class Program:
     """A program, and what its model replies; without replies it has no scripted model at all."""
@@ -107,6 +114,7 @@ PROGRAMS: dict[str, Program] = {
         lambda guide: [guide.tell("Hello"), guide.look(), guide.tell("And?")],
         ("Hi.", calls("guide__tell", text="?"), calls("tell", text="inner"), "Inner.", Place("Here"), "That."),
     ),
+    "an agent that comes again": Program(_again, ("Hi.", "That.")),
     "a call that fails": Program(
         lambda guide: [guide.tell("Hello"), guide.look()], ("Hi.", calls("measure", text="x"), RuntimeError("down"))
     ),

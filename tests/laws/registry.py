@@ -21,7 +21,13 @@ from rich.console import Console
 import effectful_agents.handlers
 import effectful_agents.testing
 from effectful_agents import ObjectInterpretation, Tool, implements
-from effectful_agents.handlers.durability import HistoryBuilder, Journal, MemoryCheckpointer, TenacityRetryer
+from effectful_agents.handlers.durability import (
+    HistoryBuilder,
+    Journal,
+    MemoryCheckpointer,
+    SQLitePersister,
+    TenacityRetryer,
+)
 from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.legibility import (
     DeferredTools,
@@ -68,6 +74,11 @@ class Surroundings:
     terminal: io.StringIO = dataclasses.field(default_factory=io.StringIO)
 
     @property
+    def console(self) -> Console:
+        # Wide and without colours: nothing takes as long as laying out the lines of a long message.
+        return Console(file=self.terminal, force_terminal=True, color_system=None, width=160)
+
+    @property
     def dump(self) -> Path:
         return self.folder / "prompt.md"
 
@@ -86,13 +97,13 @@ SAMPLES: Mapping[type, Make] = {
     LiteLLMConfigurer: lambda around: LiteLLMConfigurer("scripted", temperature=0),
     LocalModel: lambda around: LocalModel(None),
     HttpModel: lambda around: HttpModel(NOWHERE, model="absent"),
-    ProgressDisplay: lambda around: ProgressDisplay(Console(file=around.terminal, force_terminal=True)),
+    ProgressDisplay: lambda around: ProgressDisplay(around.console),
     PromptRegistry: lambda around: PromptRegistry(
         InMemoryPrompts({"find": "Go {count} steps.", "Guide.tell": "{text}!"})
     ),
     FrameworkDocumenter: lambda around: FrameworkDocumenter(),
     HistoryBuilder: lambda around: HistoryBuilder(),
-    RichTerminalRenderer: lambda around: RichTerminalRenderer(Console(file=around.terminal, force_terminal=True)),
+    RichTerminalRenderer: lambda around: RichTerminalRenderer(around.console),
     SystemPromptDumper: lambda around: SystemPromptDumper(around.dump),
     CallControl: lambda around: CallControl(),
     Deadline: lambda around: Deadline(3600),
@@ -108,6 +119,7 @@ SAMPLES: Mapping[type, Make] = {
     ToolOutputCap: lambda around: ToolOutputCap(),
     Journal: lambda around: Journal(None, MemoryCheckpointer()),
     HistoryCompactor: lambda around: HistoryCompactor(limit=100_000),
+    SQLitePersister: lambda around: SQLitePersister(around.folder / "agents.db"),
 }
 
 NEEDED = (ScriptedModel, AgentLoop, LexicalToolExtractor, HistoryBuilder, BuiltinExecutor, TenacityRetryer)
@@ -191,7 +203,7 @@ ORDERED: tuple[Ordered, ...] = (
             *(DeferredTools, LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder),
             *(SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
             *(ExpressionToolCaller, MixedToolCaller, BuiltinExecutor, RestrictedPythonExecutor),
-            *(StatefulReplSynthesizer, FinalBodySynthesizer),
+            *(StatefulReplSynthesizer, FinalBodySynthesizer, SQLitePersister),
         )
     ),
     Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
@@ -233,6 +245,7 @@ ORDERED: tuple[Ordered, ...] = (
         TenacityRetryer,
         "the history records each attempt, and the next one reads what was wrong with it",
     ),
+    Ordered(HistoryBuilder, SQLitePersister, "it saves a history to which the messages of the call have been added"),
     Ordered(TenacityRetryer, ToolOutputCap, "it writes the messages about tools that raised, which are long", _SHORT),
     Ordered(
         TenacityRetryer,
@@ -245,7 +258,7 @@ ORDERED: tuple[Ordered, ...] = (
 WITH_SECTIONS = (
     *(FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor, BuiltinExecutor, RestrictedPythonExecutor),
     *(PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
-    *(ExpressionToolCaller, MixedToolCaller, StatefulReplSynthesizer, FinalBodySynthesizer),
+    *(ExpressionToolCaller, MixedToolCaller, StatefulReplSynthesizer, FinalBodySynthesizer, SQLitePersister),
 )
 
 EXCLUSIVE: Mapping[type, str] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,3 +88,8 @@ BRIEF = without("FrameworkDocumenter", *OF_CODE)
 )
 def test_the_handlers_of_the_standard_stack(options: dict[str, Any], expected: list[str]) -> None:
     assert [type(layer).__name__ for layer in harness(**options).layers] == expected
+
+
+def test_what_keeps_agents_is_the_innermost(tmp_path: Path) -> None:
+    layers = harness(persist_db=tmp_path / "agents.db").layers
+    assert [type(layer).__name__ for layer in layers] == [*FULL, "SQLitePersister"]

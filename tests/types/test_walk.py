@@ -9,6 +9,7 @@ import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool
 from effectful_agents.types.walk import ToolSet, in_order, is_agent, tools_in_scope, tools_of
+from tests.ids import shown
 
 
 def tool(name: str) -> Tool:
@@ -229,7 +230,7 @@ def test_what_is_an_agent():
     assert isinstance(Plain(), Agent)
 
 
-@pytest.mark.parametrize("value", [Bot, Holder(), Holder, 3, None, "text", Bot.ask, object()], ids=repr)
+@pytest.mark.parametrize("value", [Bot, Holder(), Holder, 3, None, "text", Bot.ask, object()], ids=shown)
 def test_what_is_none(value):
     assert not is_agent(value)
     assert not isinstance(value, Agent)

@@ -113,7 +113,7 @@ class ModelForm(Form[ModelStep]):
 
     def result(self, body: Mapping[str, Any]) -> ModelStep:
         response: Any = body["response"]
-        return dataclasses.replace(self._step, phase=Phase.COMPLETED, response=response, replayed=True)
+        return dataclasses.replace(self._step, phase=Phase.COMPLETED, response=response)
 
     def differs(self, state: RunState, recorded: Record) -> str:
         was, now = recorded.body.get("model"), self.asked.get("model")
@@ -207,7 +207,7 @@ class ToolForm(Form[ToolStep]):
     def result(self, body: Mapping[str, Any]) -> ToolStep:
         if "settled" in body:
             return self._settled(body)
-        step = dataclasses.replace(self._step, phase=Phase.COMPLETED, message=body["message"], replayed=True)
+        step = dataclasses.replace(self._step, phase=Phase.COMPLETED, message=body["message"])
         if "told" in body:
             return dataclasses.replace(step, error=self.error(body["told"]))
         final = bool(body.get("final"))
@@ -216,7 +216,7 @@ class ToolForm(Form[ToolStep]):
 
     def _settled(self, body: Mapping[str, Any]) -> ToolStep:
         """What a person said that came of it."""
-        step = dataclasses.replace(self._step, phase=Phase.COMPLETED, replayed=True)
+        step = dataclasses.replace(self._step, phase=Phase.COMPLETED)
         if body["settled"] == "fail":
             error = ToolCallExecutionError(RuntimeError(body.get("error") or "it failed"), self._call)
             return dataclasses.replace(step, message=error.to_feedback_message(), error=error)
@@ -292,7 +292,10 @@ class CallForm(Form[Any]):
         return Durability.DEFERRABLE
 
     def came(self, result: Any) -> dict[str, Any]:
-        return write_any(result, self._type)
+        try:
+            return write_any(result, self._type)
+        except EncodingError:
+            return {"again": True}  # it is made again, and has its value
 
     def result(self, body: Mapping[str, Any]) -> Any:
         return read_any(body, self._type)

@@ -11,15 +11,18 @@ from typing import Any
 
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.durability.forms import CallForm, DirectForm, RecordForm, form_of
-from effectful_agents.handlers.durability.run import Pending, Run
+from effectful_agents.handlers.durability.kept_agents import LoadForm, SaveForm
+from effectful_agents.handlers.durability.pending import Pending
+from effectful_agents.handlers.durability.run import Run
 from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer
+from effectful_agents.operations.history import load_state, save_state
 from effectful_agents.operations.journal import attempt_of, perform_step, record
 from effectful_agents.operations.loop import call_agent
 from effectful_agents.operations.records import Checkpointer
 from effectful_agents.operations.steps import StepEvent, current_ids
 from effectful_agents.operations.world import fresh_id
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
-from effectful_agents.types import Skill, Tool
+from effectful_agents.types import Agent, Skill, Tool
 
 __all__ = ["Journal"]
 
@@ -156,6 +159,22 @@ class Journal(ObjectInterpretation[Any, Any]):
         form = DirectForm(ids.next("tool"), tool, args, kwargs)
         below = ids.below(form.step_id)
         return run.make_awaited(form, fwd(), below) if tool.is_async else run.make(form, fwd, below)
+
+    @implements(load_state)
+    def load_state(self, agent: Agent) -> None:
+        run, ids = self._running(), current_ids()
+        if run is None or ids is None or not agent.__persistent__ or run.kept.is_saving(agent):
+            return fwd()
+        form = LoadForm(ids.next("record"), agent, run.kept)
+        return run.make(form, lambda: run.kept.load(agent, fwd), ids.below(form.step_id))
+
+    @implements(save_state)
+    def save_state(self, agent: Agent) -> None:
+        run, ids = self._running(), current_ids()
+        if run is None or ids is None or not agent.__persistent__:
+            return fwd()
+        form = SaveForm(ids.next("record"), agent, run.kept)
+        return run.make(form, lambda: run.kept.save(agent, fwd), ids.below(form.step_id))
 
     @implements(record)
     def record(self, fn: Callable[[], Any], tp: Any = None) -> Any:

@@ -6,6 +6,7 @@ written is how far the request agrees with an earlier one of the same conversati
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import hashlib
 import json
@@ -18,6 +19,10 @@ from effectful_agents.messages import Message, Request
 from effectful_agents.operations.records import RunState
 
 __all__ = ["RequestLog", "difference", "request_of"]
+
+
+_CONVERSATIONS = 256
+"""Of so many it is known how far they have come; the next request of any other is written whole."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +40,8 @@ class RequestLog:
     """Writes requests down, each as what is new in it. Several threads may use it."""
 
     def __init__(self) -> None:
-        # By the identity of the first message, which a conversation keeps.
-        self._latest: dict[int, _Noted] = {}
+        # By the identity of the first message, which a conversation keeps; the least used go first.
+        self._latest: collections.OrderedDict[int, _Noted] = collections.OrderedDict()
 
     def note(self, step_id: str, request: Request) -> tuple[str, dict[str, Any]]:
         """The digest of a request, and what of it is new.
@@ -61,10 +66,17 @@ class RequestLog:
         if gone := sorted(earlier.keys() - digests_of_rest.keys()):
             body["unset"] = gone
         if messages:
-            self._latest[id(messages[0])] = _Noted(step_id, messages, digests, rest, digests_of_rest)
+            self._keep(_Noted(step_id, messages, digests, rest, digests_of_rest))
         whole = hashlib.blake2b(b"".join(digests), digest_size=16)
         whole.update(json.dumps(digests_of_rest, sort_keys=True).encode())
         return whole.hexdigest(), body
+
+    def _keep(self, noted: _Noted) -> None:
+        key = id(noted.messages[0])
+        self._latest[key] = noted
+        self._latest.move_to_end(key)
+        while len(self._latest) > _CONVERSATIONS:
+            self._latest.popitem(last=False)
 
     @staticmethod
     def _digest_of(name: str, value: Any, before: _Noted | None) -> str:

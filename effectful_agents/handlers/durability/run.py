@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from effectful_agents.errors import (
-    AgentsError,
-    Denied,
-    EncodingError,
     JournalError,
     ReplayDivergence,
     UncertainEffect,
 )
 from effectful_agents.handlers.durability.forms import Form
-from effectful_agents.handlers.durability.receivers import Attributes, restore
+from effectful_agents.handlers.durability.kept_agents import KeptAgents
+from effectful_agents.handlers.durability.pending import Pending
 from effectful_agents.handlers.durability.replay import Known, Outcome, Replay
 from effectful_agents.handlers.durability.requests import RequestLog, difference
 from effectful_agents.operations.records import SCHEMA, Checkpointer, Durability, Lease, Phase, Record, RunStore
 from effectful_agents.operations.steps import StepIds
 from effectful_agents.tracebacks import summary
-from effectful_agents.types import Tool
 
-__all__ = ["Pending", "Run"]
-
-_ENDS = (JournalError, ReplayDivergence, UncertainEffect)
-"""What is not the result of a step, but the end of the run: whoever eats it gets it again at the next step."""
+__all__ = ["Run"]
 
 
 class Run:
@@ -44,7 +36,9 @@ class Run:
     Attributes:
         root: Gives the calls that the program makes their places.
         requests: Writes requests down.
+        kept: The agents that are kept in a database.
         finished: Whether it had come to its end before.
+        place: What says on a command line where the journal is.
     """
 
     def __init__(self, run_id: str, checkpointer: Checkpointer, owner: Any) -> None:
@@ -52,7 +46,10 @@ class Run:
         self.owner = owner
         self.root = StepIds(run_id=run_id)
         self.requests = RequestLog()
+        self.kept = KeptAgents()
         self.finished = False
+        path = getattr(checkpointer, "path", None)
+        self.place = f" --database {path}" if path else ""
         self._checkpointer = checkpointer
         self._lease: Lease | None = None
         self._waiting: list[Record] = []
@@ -140,7 +137,7 @@ class Run:
 
         It cannot where the call changed objects of the program, which it has to change again.
         """
-        known = self._known(form)
+        known = self.known(form)
         done = known.outcome is Outcome.DONE and known.record is not None and "value" in known.record.body
         return known.record if done and not self._replay.changes_program(form.step_id) else None
 
@@ -169,7 +166,7 @@ class Run:
                 result = await coroutine
             return pending.completed(result)
 
-    def _known(self, form: Form[Any]) -> Known:
+    def known(self, form: Form[Any]) -> Known:
         """What the journal knows of a step.
 
         Raises:
@@ -181,7 +178,7 @@ class Run:
         if known.asked is None:
             instead = self._replay.instead(form.step_id)
             if instead is not None:
-                raise self.ended(ReplayDivergence(_other_step(self.run_id, form, instead)))
+                raise self.ended(ReplayDivergence(_other_step(self, form, instead)))
             return known
         where = form.differs(self._replay.state, known.asked)
         if where or known.asked.digest != form.digest or known.asked.name != form.name:
@@ -190,7 +187,7 @@ class Run:
                 ReplayDivergence(
                     f"the run `{self.run_id}` does not go on as it began: at the step `{form.step_id}`, {where}. "
                     "Resume it with the program that it was begun with, or make a run of what both share: "
-                    f"`effectful-agents fork {self.run_id} --at {form.step_id}`."
+                    f"`effectful-agents fork {self.run_id} --at {form.step_id}{self.place}`."
                 )
             )
         return known
@@ -205,178 +202,6 @@ class Run:
         return self._replay.is_last(record)
 
 
-_pending: contextvars.ContextVar[Pending | None] = contextvars.ContextVar("effectful_agents_pending", default=None)
-"""The step in which the code is."""
-
-
-class Pending:
-    """A step that is about to be made, or answered. A context manager, around what makes it.
-
-    Args:
-        run: The run.
-        form: The step.
-
-    Raises:
-        UncertainEffect: It may have happened, and must not happen again.
-        ReplayDivergence: The run had another step here.
-    """
-
-    def __init__(self, run: Run, form: Form[Any]) -> None:
-        self._run = run
-        self._form = form
-        self._known = run._known(form)
-        self._entered_own = False
-        self._again = False
-        self._outer: Pending | None = None
-        record = self._known.record
-        self._attempt = self._known.attempt
-        self.is_answered = False
-        if self._known.outcome is Outcome.DONE and record is not None:
-            failed = "error" in record.body and "settled" not in record.body
-            if failed and form.repeatable and run.is_last(record):
-                self._attempt += 1  # the run ended with it: now it may go better
-            else:
-                self.is_answered = not (form.again or record.body.get("again"))
-                self._is_replayed = True
-        elif self._known.outcome is Outcome.UNCERTAIN and not form.again:
-            if not form.repeatable:
-                raise run.ended(UncertainEffect(form.step_id, detail=_how_to_settle(run, form)))
-            self._attempt += 1
-
-    _is_replayed = False
-
-    # --- from the journal ---------------------------------------------------------------------------------------------
-
-    def answer(self) -> Any:
-        """What came of it before."""
-        body = self._body()
-        if "error" in body and "settled" not in body:
-            raise self._form.error(body["error"])
-        if "self" in body:
-            restore(self._form.receiver, body["self"])
-        try:
-            return self._form.result(body)
-        except ValueError as error:
-            raise self._run.ended(
-                JournalError(
-                    f"what is recorded for the step `{self._form.step_id}` of `{self._form.name}` cannot be read any "
-                    f"more: {error}. Has the type of its result changed?"
-                )
-            ) from error
-
-    def _body(self) -> Any:
-        assert self._known.record is not None
-        return self._known.record.body
-
-    # --- made now -----------------------------------------------------------------------------------------------------
-
-    def __enter__(self) -> Self:
-        if not self._is_replayed:
-            again = {"again": True} if self._form.again and self._form.kind == "tool" else {}
-            self._write(Phase.ATTEMPTED, {**self._form.asked, **again}, self._form.digest)
-        receiver = None if self._form.again or self._is_replayed else self._form.receiver
-        self._attributes = Attributes(receiver)
-        self._outer = _pending.get()
-        _pending.set(self)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        _pending.set(self._outer)
-        if isinstance(error, _ENDS):
-            self._run.ended(error)
-        # A signal is no result, and neither is what only comes through from a step inside.
-        elif isinstance(error, Exception) and not self._is_replayed and not self._form.again:
-            self._failed(error)
-
-    def _failed(self, error: Exception) -> None:
-        body = {"denied": summary(error)} if isinstance(error, Denied) else {"error": self._form.raised(error)}
-        self._write(Phase.COMPLETED, body)
-
-    def completed(self, result: Any) -> Any:
-        """Write down what came of it, and give it as it will be given again."""
-        if self._is_replayed:
-            return self._compared(result)
-        try:
-            body = self._form.came(result)
-        except EncodingError as error:
-            self._failed(error)
-            raise
-        changes = self._attributes.changes()
-        if self._again or changes is None or (self._form.again and self._form.kind == "tool"):
-            body["again"] = True
-        elif changes:
-            body["self"] = changes
-        self._write(Phase.COMPLETED, body)
-        keeps_own = self._form.again or body.get("again") or "value" not in body
-        return result if keeps_own else self._form.result(body)
-
-    def _compared(self, result: Any) -> Any:
-        """What was recorded, where it was made again for what it changes; that it came to the same is checked."""
-        body = self._body()
-        if self._form.kind == "call":
-            return self._same_value(result, body)
-        if "value" not in body and "message" not in body:
-            return result
-        try:
-            recorded = self._form.result(body)
-        except AgentsError:
-            return result
-        if body.get("final") and "value" not in body:
-            return result
-        return recorded
-
-    def _same_value(self, result: Any, body: Any) -> Any:
-        if "value" in body and self._form.came(result)["value"] != body["value"]:
-            raise self._run.ended(
-                ReplayDivergence(
-                    f"the call `{self._form.name}` of the run `{self._run.run_id}` came to another value than before."
-                )
-            )
-        return result
-
-    def _write(self, phase: Phase, body: dict[str, Any], digest: str = "") -> None:
-        form = self._form
-        try:
-            self._run.write(
-                Record(
-                    run_id=self._run.run_id,
-                    step_id=form.step_id,
-                    attempt=self._attempt,
-                    phase=phase,
-                    kind=form.kind,
-                    name=form.name,
-                    digest=digest,
-                    body=body,
-                    durability=form.durability,
-                    at=time.time(),
-                )
-            )
-        except JournalError as error:
-            self._run.ended(error)
-            raise
-
-    # --- what the code in it asks -------------------------------------------------------------------------------------
-
-    @staticmethod
-    def is_own(tool: Tool) -> bool:
-        """Whether a tool is called because it is what the step consists of; true once a step."""
-        here = _pending.get()
-        if here is None or here._entered_own or here._form.tool != tool:
-            return False
-        here._entered_own = True
-        return True
-
-    @staticmethod
-    def changes_program() -> None:
-        """Have the steps in which the code is be made again: an agent was called in them, and remembers that."""
-        here = _pending.get()
-        while here is not None:
-            here._again = True
-            here = here._outer
-
-
 def _status(error: BaseException) -> str:
     if isinstance(error, UncertainEffect):
         return "uncertain"
@@ -385,16 +210,9 @@ def _status(error: BaseException) -> str:
     return "failed" if isinstance(error, Exception) else "interrupted"
 
 
-def _other_step(run_id: str, form: Form[Any], instead: str) -> str:
+def _other_step(run: Run, form: Form[Any], instead: str) -> str:
     return (
-        f"the run `{run_id}` does not go on as it began: at the step `{instead}` there is now `{form.step_id}` "
+        f"the run `{run.run_id}` does not go on as it began: at the step `{instead}` there is now `{form.step_id}` "
         f"(`{form.name}`). Resume it with the program that it was begun with, or make a run of what both share: "
-        f"`effectful-agents fork {run_id} --at {instead}`."
-    )
-
-
-def _how_to_settle(run: Run, form: Form[Any]) -> str:
-    return (
-        f"It is a call of `{form.name}`, which is not declared `idempotent`. Find out, then say so: `effectful-agents "
-        f"runs settle {run.run_id} {form.step_id}` with `--done VALUE`, `--redo` or `--fail`."
+        f"`effectful-agents fork {run.run_id} --at {instead}{run.place}`."
     )

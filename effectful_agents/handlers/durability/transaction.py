@@ -15,7 +15,7 @@ from effectful_agents.runtime import handler
 from effectful_agents.types import History
 from effectful_agents.types.history import place_of_request
 
-__all__ = ["transaction"]
+__all__ = ["changing_history", "transaction"]
 
 
 @contextlib.contextmanager
@@ -56,12 +56,12 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
     with handler({get_history: lambda: buffer, append_message: append}):
         yield buffer
     if prefix is not None and write_back:
-        with _writing:
+        with changing_history:
             _write_back(prefix, seed, buffer, added)
 
 
 # Calls of one agent in several threads may end at the same moment. No operation is performed while it is held.
-_writing = threading.Lock()
+changing_history = threading.Lock()
 
 
 def _write_back(prefix: MutableSequence[Message], seed: list[Message], buffer: History, added: list[Message]) -> None:

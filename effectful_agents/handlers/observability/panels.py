@@ -41,12 +41,13 @@ class Framed:
         self._panel = panel
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        encoding = console.encoding
         for text, style, control in console.render(self._panel, options):
-            yield Segment(_encodable(text, console.encoding), style, control)
+            yield Segment(_encodable(text, encoding), style, control)
 
 
 def _encodable(text: str, encoding: str) -> str:
-    if text.encode(encoding, "replace").decode(encoding) == text:
+    if text.isascii() or text.encode(encoding, "replace").decode(encoding) == text:
         return text
     return "".join(_replaced(one, encoding) for one in text)
 

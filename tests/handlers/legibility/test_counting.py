@@ -154,13 +154,9 @@ with handler(LiteLLMConfigurer("gpt-5-mini")):
 
 
 @pytest.fixture
-def _loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def _loaded(_litellm_is_loaded: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """LiteLLM, as after a first request, on a machine without a network."""
     import socket
-
-    from effectful_agents.handlers.provision import litellm
-
-    litellm._load()
 
     def refuse(*_: Any, **__: Any) -> Any:
         pytest.fail("counting used the network")

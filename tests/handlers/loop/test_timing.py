@@ -15,6 +15,7 @@ from effectful_agents.operations.world import now
 from effectful_agents.testing import ScriptedModel, calls
 
 free = threading.Event()
+begun = threading.Event()
 stopped: list[str] = []
 
 
@@ -23,6 +24,7 @@ def results(request: Any) -> Any:
     """The results that the model is told after one reply."""
     stopped.clear()
     free.clear()
+    begun.clear()
 
     def go(skill: Any, *replies: Any) -> list[str]:
         with handler(harness()), handler(ScriptedModel(*replies, "done")), handler({now: lambda: 5.0}):
@@ -52,6 +54,7 @@ async def slow() -> str:
 @Tool.define(timeout=0.02)
 def stuck() -> str:
     """Wait for what does not come."""
+    begun.set()
     free.wait(30)
     stopped.append("stuck")
     return "late"
@@ -90,14 +93,15 @@ def test_an_asynchronous_tool_is_stopped_when_its_time_is_over(results):
 
 def test_another_tool_is_left_to_itself_and_its_result_is_dropped(results, caplog):
     with caplog.at_level(logging.WARNING):
-        (told,) = results(work, calls("stuck"))
-        assert "TimeoutError: `stuck` took longer than 0.02 s" in told
+        while not begun.is_set():  # on a busy machine its time may be over before its thread has started
+            (told,) = results(work, calls("stuck"))
+            assert "TimeoutError: `stuck` took longer than 0.02 s" in told
         assert stopped == []
         free.set()
         for thread in threading.enumerate():
             if thread.name == "effectful-agents-stuck":
                 thread.join(30)
-    assert stopped == ["stuck"]
+    assert set(stopped) == {"stuck"}
     assert "too late" in caplog.text
 
 

@@ -57,6 +57,8 @@ from tests.handlers.provision.http.server import (
 ANTHROPIC = (Path(__file__).parent / "recorded" / "anthropic.sse").read_bytes()
 WHOLE = {"streamed": False}
 
+pytestmark = pytest.mark.usefixtures("_litellm_is_loaded")
+
 type Ask = Callable[..., Any]
 
 

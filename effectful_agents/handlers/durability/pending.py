@@ -1,0 +1,213 @@
+"""A step of a run on its way: answered from the journal, or made and written down."""
+
+from __future__ import annotations
+
+import contextvars
+import dataclasses
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from effectful_agents.errors import (
+    Denied,
+    EncodingError,
+    JournalError,
+    ReplayDivergence,
+    UncertainEffect,
+)
+from effectful_agents.handlers.durability.forms import Form
+from effectful_agents.handlers.durability.receivers import Attributes, restore
+from effectful_agents.handlers.durability.replay import Outcome
+from effectful_agents.operations.records import Phase, Record
+from effectful_agents.operations.steps import StepEvent
+from effectful_agents.tracebacks import summary
+from effectful_agents.types import Tool
+
+if TYPE_CHECKING:
+    from effectful_agents.handlers.durability.run import Run
+
+__all__ = ["Pending"]
+
+_ENDS = (JournalError, ReplayDivergence, UncertainEffect)
+"""What is not the result of a step, but the end of the run: whoever eats it gets it again at the next step."""
+
+
+_pending: contextvars.ContextVar[Pending | None] = contextvars.ContextVar("effectful_agents_pending", default=None)
+"""The step in which the code is."""
+
+
+class Pending:
+    """A step that is about to be made, or answered. A context manager, around what makes it.
+
+    Args:
+        run: The run.
+        form: The step.
+
+    Raises:
+        UncertainEffect: It may have happened, and must not happen again.
+        ReplayDivergence: The run had another step here.
+    """
+
+    def __init__(self, run: Run, form: Form[Any]) -> None:
+        self._run = run
+        self._form = form
+        self._known = run.known(form)
+        self._entered_own = False
+        self._again = False
+        self._outer: Pending | None = None
+        record = self._known.record
+        self._attempt = self._known.attempt
+        self.is_answered = False
+        if self._known.outcome is Outcome.DONE and record is not None:
+            failed = "error" in record.body and "settled" not in record.body
+            if failed and form.repeatable and run.is_last(record):
+                self._attempt += 1  # the run ended with it: now it may go better
+            else:
+                self.is_answered = not (form.again or record.body.get("again"))
+                self._is_replayed = True
+        elif self._known.outcome is Outcome.UNCERTAIN and not form.again:
+            if not form.repeatable:
+                raise run.ended(UncertainEffect(form.step_id, detail=_how_to_settle(run, form)))
+            self._attempt += 1
+
+    _is_replayed = False
+
+    # --- from the journal ---------------------------------------------------------------------------------------------
+
+    def answer(self) -> Any:
+        """What came of it before."""
+        body = self._body()
+        if "error" in body and "settled" not in body:
+            raise self._form.error(body["error"])
+        if "self" in body:
+            restore(self._form.receiver, body["self"])
+        try:
+            return _replayed(self._form.result(body))
+        except ValueError as error:
+            raise self._run.ended(
+                JournalError(
+                    f"what is recorded for the step `{self._form.step_id}` of `{self._form.name}` cannot be read any "
+                    f"more: {error}. Has the type of its result changed?"
+                )
+            ) from error
+
+    def _body(self) -> Any:
+        assert self._known.record is not None
+        return self._known.record.body
+
+    # --- made now -----------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        if not self._is_replayed:
+            again = {"again": True} if self._form.again and self._form.kind == "tool" else {}
+            self._write(Phase.ATTEMPTED, {**self._form.asked, **again}, self._form.digest)
+        receiver = None if self._form.again or self._is_replayed else self._form.receiver
+        self._attributes = Attributes(receiver)
+        self._outer = _pending.get()
+        _pending.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _pending.set(self._outer)
+        if isinstance(error, _ENDS):
+            self._run.ended(error)
+        # A signal is no result, and neither is what only comes through from a step inside.
+        elif isinstance(error, Exception) and not self._is_replayed and not self._form.again:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        body = {"denied": summary(error)} if isinstance(error, Denied) else {"error": self._form.raised(error)}
+        self._write(Phase.COMPLETED, body)
+
+    def completed(self, result: Any) -> Any:
+        """Write down what came of it, and give it as it will be given again."""
+        if self._is_replayed:
+            return self._compared(result)
+        try:
+            body = self._form.came(result)
+        except EncodingError as error:
+            self._failed(error)
+            raise
+        changes = self._attributes.changes()
+        if self._again or changes is None or (self._form.again and self._form.kind == "tool"):
+            body["again"] = True
+        elif changes:
+            body["self"] = changes
+        self._write(Phase.COMPLETED, body)
+        keeps_own = self._form.again or body.get("again") or "value" not in body
+        return result if keeps_own else self._form.result(body)
+
+    def _compared(self, result: Any) -> Any:
+        """What was recorded, where it was made again for what it changes; that it came to the same is checked.
+
+        The model, and what comes after, go on with what was recorded: the time, say, may be printed otherwise now.
+        """
+        form, body = self._form, self._body()
+        failed = isinstance(result, StepEvent) and result.error is not None
+        same = failed == ("told" in body)
+        if form.kind == "call" and "value" in body:
+            same = form.came(result).get("value") == body["value"]
+        if not same:
+            raise self._run.ended(
+                ReplayDivergence(
+                    f"the step `{form.step_id}` (`{form.name}`) of the run `{self._run.run_id}` was made again, for "
+                    "what it changes, and came to something else than before."
+                )
+            )
+        has_result = "message" in body or ("value" in body and form.kind != "call")
+        if not has_result or (body.get("final") and "value" not in body):
+            return result
+        return _replayed(form.result(body))
+
+    def _write(self, phase: Phase, body: dict[str, Any], digest: str = "") -> None:
+        form = self._form
+        try:
+            self._run.write(
+                Record(
+                    run_id=self._run.run_id,
+                    step_id=form.step_id,
+                    attempt=self._attempt,
+                    phase=phase,
+                    kind=form.kind,
+                    name=form.name,
+                    digest=digest,
+                    body=body,
+                    durability=form.durability,
+                    at=time.time(),
+                )
+            )
+        except JournalError as error:
+            self._run.ended(error)
+            raise
+
+    # --- what the code in it asks -------------------------------------------------------------------------------------
+
+    @staticmethod
+    def is_own(tool: Tool) -> bool:
+        """Whether a tool is called because it is what the step consists of; true once a step."""
+        here = _pending.get()
+        if here is None or here._entered_own or here._form.tool != tool:
+            return False
+        here._entered_own = True
+        return True
+
+    @staticmethod
+    def changes_program() -> None:
+        """Have the steps in which the code is be made again: an agent was called in them, and remembers that."""
+        here = _pending.get()
+        while here is not None:
+            here._again = True
+            here = here._outer
+
+
+def _replayed(result: Any) -> Any:
+    return dataclasses.replace(result, replayed=True) if isinstance(result, StepEvent) else result
+
+
+def _how_to_settle(run: Run, form: Form[Any]) -> str:
+    return (
+        f"It is a call of `{form.name}`, which is not declared `idempotent`. Find out, then say so: `effectful-agents "
+        f"runs settle {run.run_id} {form.step_id}{run.place}` with `--done VALUE`, `--redo` or `--fail`."
+    )
