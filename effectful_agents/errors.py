@@ -6,6 +6,7 @@
         DefinitionError            a Skill, Tool or Agent is not defined rightly
         MissingHandlerError        an operation was performed that no installed handler gives a meaning
         MissingDependencyError     an optional package is not installed
+        ModelAccessError           the model, or the key for it, is not known where it was asked
         EncodingError              a type or value has no form on the wire
         HistoryError               a message stands where no provider would accept it
         StateError                 what is kept of an agent does not fit its class
@@ -70,6 +71,7 @@ __all__ = [
     "LimitExceeded",
     "MissingDependencyError",
     "MissingHandlerError",
+    "ModelAccessError",
     "NetworkError",
     "OptionError",
     "PromptError",
@@ -175,6 +177,13 @@ class MissingHandlerError(ConfigurationError):
 
 class MissingDependencyError(ConfigurationError, ImportError):
     """An optional package is not installed; the message has the command that installs it."""
+
+
+class ModelAccessError(ConfigurationError):
+    """A model cannot be asked: its key is missing or refused, or there is no such model or address.
+
+    Repeating does not help; another model may.
+    """
 
 
 class EncodingError(ConfigurationError, TypeError):

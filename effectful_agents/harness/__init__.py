@@ -12,8 +12,12 @@ import types
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from effectful_agents.handlers.provision import Model
     from effectful_agents.harness.stack import Harness
     from effectful_agents.operations.records import Checkpointer
+    from effectful_agents.runtime import Interpretation
 
 __all__ = ["harness"]
 
@@ -38,6 +42,9 @@ def harness(
     turns: int = 50,
     strict_tools: bool = False,
     strict_decoding: bool = False,
+    fallback: Sequence[str | Model | Interpretation] = (),
+    requests_per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
     **provider_config: Any,
 ) -> Harness:
     """Make the standard stack of handlers.
@@ -82,6 +89,11 @@ def harness(
         strict_tools: Send the tools in the strict form of their schemas, those that have one, for services that hold
             the model to it. Answers are always sent so.
         strict_decoding: Forgive nothing in what the model writes: `"5"` is then no `int`, and a code fence no JSON.
+        fallback: Models that are asked, in this order, when `model` fails: names, `Model`s with settings of their own,
+            or handlers, as `effectful_agents.handlers.provision.Fallback` takes them. They have `num_retries` together,
+            and the same settings, but for those that a service is reached with (`api_key`, `base_url`, …).
+        requests_per_minute: Requests that go out to a model in any 60 seconds; others wait. None for any number.
+        tokens_per_minute: The same for tokens, of prompts and replies.
         provider_config: Settings for every request: `temperature`, `max_tokens`, `seed`, `tool_choice`, `api_key`,
             `base_url` and whatever else the model's service takes.
 
@@ -115,6 +127,9 @@ def harness(
             turns=turns,
             strict_tools=strict_tools,
             strict_decoding=strict_decoding,
+            fallback=fallback,
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
             provider_config=provider_config,
         )
     )

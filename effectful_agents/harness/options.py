@@ -166,6 +166,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--num-retries", type=int, metavar="N", help="attempts for replies that cannot be decoded, and for requests (5)"
     )
+    add("--fallback", metavar="MODEL", action="append", help="a model that is asked when the one before it fails")
+    add("--requests-per-minute", type=int, metavar="N", help="requests that go out to a model in any 60 seconds")
+    add("--tokens-per-minute", type=int, metavar="N", help="the same for tokens, of prompts and replies")
     add("--turns", type=int, metavar="N", help="turns that a call may take (50)")
     add("--system-prompt", choices=["full", "brief"], help="how much the model is told (brief for local models)")
     add("--dump-system-prompt", metavar="FILE", help="write the system message, with its tokens, to this file")

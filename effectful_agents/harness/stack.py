@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -22,6 +22,7 @@ from effectful_agents.handlers.legibility import (
 )
 from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.handlers.observability import SystemPromptDumper
+from effectful_agents.handlers.provision import Fallback, Model, RateLimit
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
 from effectful_agents.handlers.synthesis import (
@@ -63,6 +64,9 @@ class Settings:
     turns: int
     strict_tools: bool
     strict_decoding: bool
+    fallback: Sequence[str | Model | Interpretation]
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
     provider_config: Mapping[str, Any]
 
     @property
@@ -115,11 +119,17 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         yield LexicalToolExtractor(json_only)
     elif settings.tool_collection == "auto":
         yield ImplicitToolExtractor(json_only=json_only)
+    # Outside of what names the model, each of which has its limit, and of the fallback, whose attempts count.
+    if settings.requests_per_minute is not None or settings.tokens_per_minute is not None:
+        yield RateLimit(requests_per_minute=settings.requests_per_minute, tokens_per_minute=settings.tokens_per_minute)
     # It is asked for the models that no handler further inside takes.
     model = None if settings.is_local else settings.model
     yield LiteLLMConfigurer(model, num_retries=settings.num_retries, **_of_requests(settings))
     # Inside LiteLLM's: it takes requests for local models, and those that name none where the stack is for one.
     yield LocalModel(settings.model if settings.is_local else None, **_local_options(settings))
+    # Inside of LiteLLM's, which says what the first model is, and fills in the settings for each.
+    if settings.fallback:
+        yield Fallback(None, *settings.fallback)
     # Its section goes to the front of the prompt wherever it stands.
     if not brief:
         yield FrameworkDocumenter()
@@ -253,6 +263,10 @@ def _check(settings: Settings) -> None:
         raise OptionError(
             f"`defer_tools` is {settings.defer_tools!r}; it is True, False, or a number of tokens, 0 for always."
         )
+    if isinstance(settings.fallback, str | Mapping) or not isinstance(settings.fallback, Sequence):
+        raise OptionError(f"`fallback` is {settings.fallback!r}; it is a list of models.")
+    if settings.model is not None and settings.model in settings.fallback:
+        raise OptionError(f"`fallback` names `{settings.model}`, the model that it is for; leave it out there.")
     if settings.calling != "json" and settings.executor == "none":
         why = "is 'none'" if settings.eval_provider == "none" else "names none, which is 'none' for local models"
         raise OptionError(

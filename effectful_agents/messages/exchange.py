@@ -19,6 +19,7 @@ __all__ = [
     "ResponseFormat",
     "ToolChoice",
     "ToolDefinition",
+    "settings_of_a_service",
 ]
 
 
@@ -137,6 +138,25 @@ SETTINGS_OF_ANSWERS = frozenset(
 )
 """Settings of a request that are meant for the answer to it. A request that a handler makes for purposes of its own has
 those that it needs itself; what says how a model is reached and how it samples holds for any."""
+
+_OF_A_SERVICE = frozenset(
+    {
+        *("api_key", "base_url", "api_base", "api_version", "organization", "custom_llm_provider", "deployment_id"),
+        *("headers", "extra_headers", "extra_query", "extra_body", "provider_options", "region_name"),
+    }
+)
+_OF_SERVICES = ("aws_", "azure_", "vertex_", "watsonx_", "oci_")
+
+
+def settings_of_a_service(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a request that say where its service is, what lets one in, and what only that one understands.
+
+    They are of no use for another model, and a key is for nobody else to see.
+
+    >>> settings_of_a_service({"model": "gpt-5-mini", "api_key": "sk-1", "aws_region_name": "eu", "temperature": 0})
+    {'api_key': 'sk-1', 'aws_region_name': 'eu'}
+    """
+    return {name: value for name, value in request.items() if name in _OF_A_SERVICE or name.startswith(_OF_SERVICES)}
 
 
 type FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]

@@ -9,7 +9,7 @@ from effectful.ops.types import NotHandled, Term
 
 from effectful_agents.runtime.bridge import bridged, can_wait, together, wait
 from effectful_agents.runtime.carrying import Interpretation, interpretation
-from effectful_agents.runtime.dispatch import can_forward, fwd
+from effectful_agents.runtime.dispatch import can_forward, forward_through, fwd
 from effectful_agents.runtime.handling import handler
 from effectful_agents.runtime.layers import Layers, coproduct
 from effectful_agents.runtime.operation import Operation
@@ -41,6 +41,7 @@ __all__ = [
     "check_stopped",
     "coproduct",
     "entered_scopes",
+    "forward_through",
     "fwd",
     "handler",
     "implements",

@@ -11,9 +11,9 @@ Both ways mix, in any order. A chain is a function like any other for the librar
 import contextvars
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from effectful.internals import runtime as effectful_runtime
 from effectful.ops import semantics
@@ -164,6 +164,25 @@ def _is_innermost(frame: Frame, interpretation: Interpretation) -> bool:
 # The library's own object with another class: whoever imported it, from wherever, has this one.
 fwd = semantics.fwd
 fwd.__class__ = _Forward
+
+
+def forward_through(functions: Sequence[Function], /, *args: Any, **kwargs: Any) -> Any:
+    """Forward as `fwd` does, through more functions first: as if their handlers stood right outside of this one.
+
+    Args:
+        functions: The innermost first; at least one. The `fwd` of the last goes where that of the caller would.
+        args: Arguments for the first of them.
+        kwargs: Arguments for the first of them.
+    """
+    interpretation = current.get()
+    frame = _frame.get()
+    below, beyond = None, cast(Beyond, _Library(interpretation.get(fwd)))
+    if frame is not None and _is_innermost(frame, interpretation):
+        below, beyond = frame.below, frame.beyond
+    for function in reversed(functions):
+        below = Chain(function, below)
+    assert below is not None
+    return perform(below, beyond, interpretation, args, kwargs)
 
 
 def can_forward() -> bool:

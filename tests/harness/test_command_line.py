@@ -98,6 +98,9 @@ def test_words_with_spaces_and_empty_words_stay_what_they_are():
     [
         ("--model gpt-5-mini", {"model": "gpt-5-mini"}),
         ("--num-retries 0", {"num_retries": 0}),
+        ("--fallback a --fallback b/c", {"fallback": ["a", "b/c"]}),
+        ("--requests-per-minute 60", {"requests_per_minute": 60}),
+        ("--tokens-per-minute=9000", {"tokens_per_minute": 9000}),
         ("--turns=7", {"turns": 7}),
         ("--system-prompt brief", {"system_prompt": "brief"}),
         ("--dump-system-prompt p.md", {"dump_system_prompt": "p.md"}),
@@ -182,6 +185,10 @@ def test_the_settings_reach_the_request(script, tmp_path, here, capsys):
     [
         ("--turns 0", "`turns` is 0"),
         ("--num-retries -1", "`num_retries` is -1"),
+        ("--requests-per-minute 0", "`requests_per_minute` is 0"),
+        ("--tokens-per-minute -5", "`tokens_per_minute` is -5"),
+        ("--fallback gpt-5-mini", "`fallback` names `gpt-5-mini`"),
+        ("--fallback a --fallback a", "`a` twice"),
         ("--langfuse", "`langfuse=True`"),
         ("--persist-db .", "cannot be written"),
         ("--eval-provider none --tool-calling auto", "`tool_calling='auto'`"),

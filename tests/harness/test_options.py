@@ -9,8 +9,16 @@ import pytest
 from annotated_types import Ge
 
 from effectful_agents import NotHandled, Skill, Tool, handler, harness
-from effectful_agents.errors import ConfigurationError, LimitExceeded, OptionError, ResultDecodingError
+from effectful_agents.errors import (
+    ConfigurationError,
+    LimitExceeded,
+    OptionError,
+    ProviderError,
+    ResultDecodingError,
+)
+from effectful_agents.handlers.provision import Model
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
+from effectful_agents.operations.world import now, sleep
 from effectful_agents.testing import ScriptedModel, calls, says
 
 
@@ -83,6 +91,22 @@ def test_no_retries_leave_the_first_failure_as_it_is():
     # Left out, LiteLLM's handler would repeat a request twice of its own accord.
     assert request["num_retries"] == 0
     assert "\n## TenacityRetryer\n" not in request["messages"][0]["content"]
+
+
+def test_a_model_that_fails_gives_way_to_the_next():
+    down, others = ProviderError("down", status=503), ["b", Model("c", seed=2)]
+    value, requests = ask(down, down, 3, model="a", seed=1, fallback=others)
+    assert value == 3
+    assert [(request["model"], request["seed"]) for request in requests] == [("a", 1), ("b", 1), ("c", 2)]
+
+
+def test_requests_wait_until_they_are_within_the_limits():
+    waited: list[float] = []
+    with handler({now: lambda: 0.0, sleep: waited.append}):
+        assert ask(calls("weather", city="Oslo"), 3, requests_per_minute=1)[0] == 3
+        assert waited == [60.0]
+        assert ask(calls("weather", city="Oslo"), 3, tokens_per_minute=1)[0] == 3
+        assert waited == [60.0, 60.0]
 
 
 def test_turns_limit_a_call():
@@ -292,6 +316,32 @@ def test_an_unknown_choice_is_told_with_the_choices(name, value, choices):
 def test_numbers_out_of_their_range_are_told(name, value):
     with pytest.raises(OptionError, match=f"`{name}` is {value}"):
         harness(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute"])
+@pytest.mark.parametrize("value", [0, -1, 0.5, "60", True])
+def test_what_a_limit_cannot_be_is_told(name, value):
+    with pytest.raises(OptionError, match=f"`{name}` is {value!r}; it is a whole number, at least 1"):
+        harness(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("fallback", "said"),
+    [
+        ("b", "it is a list of models"),
+        (None, "it is a list of models"),
+        (5, "it is a list of models"),
+        ({"model": "b"}, "it is a list of models"),
+        (["b", "a"], "names `a`, the model that it is for"),
+        (["b", "b"], "`b` twice"),
+        ([5], "`5` is no model"),
+        ([""], "no name of a model"),
+        ([{}], "answers no requests"),
+    ],
+)
+def test_what_a_fallback_cannot_be_is_told(fallback, said):
+    with pytest.raises(ValueError, match=said):
+        harness(model="a", fallback=fallback)
 
 
 @pytest.mark.parametrize("value", [-1, 0.5, "auto", None])

@@ -15,8 +15,10 @@ STACK = [
     "DeferredTools",
     "MixedToolCaller",
     "LexicalToolExtractor",
+    "RateLimit",
     "LiteLLMConfigurer",
     "LocalModel",
+    "Fallback",
     "FrameworkDocumenter",
     "HistoryBuilder",
     "SystemPromptDumper",
@@ -29,7 +31,7 @@ STACK = [
     "ToolOutputCap",
     "SQLitePersister",
 ]
-OPTIONAL = {"SystemPromptDumper", "SQLitePersister"}
+OPTIONAL = {"SystemPromptDumper", "SQLitePersister", "RateLimit", "Fallback"}
 OF_CODE = {"MixedToolCaller", "TyTypeChecker", "BuiltinExecutor", "StatefulReplSynthesizer", "FinalBodySynthesizer"}
 
 
@@ -54,7 +56,8 @@ def headings(text: str, level: int) -> list[str]:
 
 
 def test_the_handlers_stand_in_this_order(tmp_path):
-    assert names(dump_system_prompt=tmp_path / "prompt.md", persist_db=tmp_path / "agents.db") == STACK
+    options = {"dump_system_prompt": tmp_path / "prompt.md", "persist_db": tmp_path / "agents.db"}
+    assert names(**options, fallback=["x"], requests_per_minute=60) == STACK
 
 
 @pytest.mark.parametrize(

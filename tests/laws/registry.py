@@ -43,6 +43,7 @@ from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, Par
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
+from effectful_agents.handlers.provision import Fallback, RateLimit
 from effectful_agents.handlers.provision.http import HttpModel
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
@@ -94,9 +95,12 @@ SAMPLES: Mapping[type, Make] = {
     MixedToolCaller: lambda around: MixedToolCaller(),
     LexicalToolExtractor: lambda around: LexicalToolExtractor(),
     ImplicitToolExtractor: lambda around: ImplicitToolExtractor(),
+    RateLimit: lambda around: RateLimit(requests_per_minute=1_000, tokens_per_minute=1_000_000, concurrent=10),
     LiteLLMConfigurer: lambda around: LiteLLMConfigurer("scripted", temperature=0),
     LocalModel: lambda around: LocalModel(None),
     HttpModel: lambda around: HttpModel(NOWHERE, model="absent"),
+    # Of one model: what another makes of an error is not for the law that errors pass.
+    Fallback: lambda around: Fallback("scripted"),
     ProgressDisplay: lambda around: ProgressDisplay(around.console),
     PromptRegistry: lambda around: PromptRegistry(
         InMemoryPrompts({"find": "Go {count} steps.", "Guide.tell": "{text}!"})
@@ -216,7 +220,16 @@ ORDERED: tuple[Ordered, ...] = (
     ),
     *(Ordered(AgentLoop, inner, _TERMINAL, _SHORT) for inner in (ToolOutputCap, HistoryCompactor)),
     Ordered(ScriptedModel, HistoryCompactor, _ANSWERS, {HistoryCompactor: lambda around: HistoryCompactor(limit=120)}),
-    *(Ordered(ScriptedModel, inner, _ANSWERS) for inner in (LiteLLMConfigurer, ProgressDisplay, RichTerminalRenderer)),
+    *(
+        Ordered(ScriptedModel, inner, _ANSWERS)
+        for inner in (LiteLLMConfigurer, Fallback, ProgressDisplay, RichTerminalRenderer)
+    ),
+    Ordered(
+        LiteLLMConfigurer,
+        Fallback,
+        "a request that names its model already is meant for that one, and the others come after it",
+        {Fallback: lambda around: Fallback("other")},
+    ),
     *(
         Ordered(DeferredTools, inner, "it defers what is offered further inside, and the loop gets the rest as it is")
         for inner in (LexicalToolExtractor, ImplicitToolExtractor, StatefulReplSynthesizer, FinalBodySynthesizer)

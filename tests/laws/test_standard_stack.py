@@ -29,6 +29,8 @@ FULL = [
 ]
 OF_CODE = ["MixedToolCaller", "TyTypeChecker", "BuiltinExecutor", "StatefulReplSynthesizer", "FinalBodySynthesizer"]
 DUMPING = [*FULL[:8], "SystemPromptDumper", *FULL[8:]]
+LIMITED = [*FULL[:4], "RateLimit", *FULL[4:]]
+FALLING_BACK = [*FULL[:6], "Fallback", *FULL[6:]]
 RENDERING = [*FULL[:8], "RichTerminalRenderer", *FULL[8:]]
 
 
@@ -61,6 +63,10 @@ BRIEF = without("FrameworkDocumenter", *OF_CODE)
         ({"num_retries": 0}, without("TenacityRetryer")),
         ({"dump_system_prompt": "prompt.md"}, DUMPING),
         ({"render": True}, RENDERING),
+        ({"requests_per_minute": 60}, LIMITED),
+        ({"tokens_per_minute": 10_000}, LIMITED),
+        ({"fallback": ["gpt-5-mini"]}, FALLING_BACK),
+        ({"fallback": []}, FULL),
         ({"journal": MemoryCheckpointer()}, [*FULL, "Journal"]),
         ({"journal": MemoryCheckpointer(), "run_id": "monday"}, [*FULL, "Journal"]),
         ({"check_contracts": False}, without("PydanticSkillArgValidator")),

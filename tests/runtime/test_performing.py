@@ -19,6 +19,7 @@ from effectful_agents.runtime import (
     Operation,
     can_forward,
     coproduct,
+    forward_through,
     fwd,
     handler,
     implements,
@@ -321,6 +322,49 @@ def test_a_handler_installed_while_handling_is_seen_by_what_is_forwarded() -> No
 
     with handler({add: outer}), handler({add: inner}):
         assert add(1) == 99
+
+
+@pytest.mark.parametrize("kind", [Operation, EffectfulOperation], ids=["ours", "effectful's"])
+@pytest.mark.parametrize("outer", [handler, semantics.handler], ids=["ours", "effectful's"])
+@HANDLERS
+def test_what_is_forwarded_may_go_through_more_functions_first(install: Any, outer: Any, kind: Any) -> None:
+    """As if their handlers stood right outside of the one that forwards."""
+
+    @kind.define
+    def show(text: str) -> str:
+        return f"({text})"
+
+    def first(text: str) -> str:
+        return "1" + fwd(text + "a")
+
+    def second(text: str) -> str:
+        return "2" + fwd()
+
+    chain: Any = Layers({show: second}, {show: first})[show]
+    through = {show: lambda text: forward_through((first, second), text + "!")}
+    with install(through):
+        assert show("x") == "12(x!a)"
+    with outer({show: lambda text: "o" + fwd()}), install(through):
+        assert show("x") == "12o(x!a)"
+        with handler({show: lambda text: "i" + fwd()}):
+            assert show("x") == "i12o(x!a)"
+    with outer({show: lambda text: "o" + fwd()}), install({show: lambda text: forward_through((chain,), text)}):
+        assert show("x") == "12o(xa)"
+
+
+def test_what_is_forwarded_through_may_end_there_or_raise() -> None:
+    def fail(x: int, y: int) -> int:
+        raise KeyError(x)
+
+    def tried(x: int, y: int) -> int:
+        with pytest.raises(KeyError):
+            forward_through((fail,), x, y)
+        return fwd() + forward_through((lambda x, y: 100,), x, y)
+
+    with handler({add: tried}):
+        assert add(1, 2) == 103
+    with pytest.raises(RuntimeError, match="handler"):
+        forward_through((lambda x: fwd(),), 1)
 
 
 def test_an_interpretation_replaced_as_a_whole_may_hold_plain_functions_or_chains() -> None:

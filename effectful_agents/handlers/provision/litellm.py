@@ -70,8 +70,9 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
             besides: `temperature`, `api_key`, `base_url`, `num_retries`, `timeout` (seconds), `tool_choice`.
 
     Raises:
-        ConfigurationError: From `completion`: there is no model, it is not known, the key is missing or refused, or the
-            event loop is trio's.
+        ConfigurationError: From `completion`: there is no model, LiteLLM knows no service for it, or the event loop is
+            trio's.
+        ModelAccessError: From `completion`: the service does not know the model, or the key is missing or refused.
         ProviderError: From `completion`: the provider failed; see the branches of this error.
         ResultDecodingError: From `completion`: a tool had to be called, and none was.
         ToolCallDecodingError: From `completion`: a tool was called that may not be.

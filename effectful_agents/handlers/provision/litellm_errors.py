@@ -13,6 +13,7 @@ from effectful_agents.errors import (
     ConfigurationError,
     ContextLengthError,
     MissingDependencyError,
+    ModelAccessError,
     NetworkError,
     ProviderError,
     RefusalError,
@@ -96,12 +97,12 @@ def _misuse(
         return ConfigurationError(f"`{model}`: {said}")
     if isinstance(error, litellm.NotFoundError):
         where = f" at {request['base_url']}" if "base_url" in request else ""
-        return ConfigurationError(f"the model `{model}` was not found{where}: {said}")
+        return ModelAccessError(f"the model `{model}` was not found{where}: {said}")
     if not answered and any(isinstance(cause, ImportError) for cause in causes):
         return MissingDependencyError(f"`{model}`: {said}")
     if isinstance(error, litellm.AuthenticationError) or (not answered and _ABOUT_KEY.search(said)):
         # With some providers a missing key is a failed connection, or a status of 500.
-        return ConfigurationError(_about_key(litellm, request, said))
+        return ModelAccessError(_about_key(litellm, request, said))
     return None
 
 

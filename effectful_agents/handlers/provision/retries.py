@@ -2,18 +2,70 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+import dataclasses
 import email.utils
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
 
 from effectful_agents.errors import ProviderError
 from effectful_agents.operations.world import now, random, sleep
 
-__all__ = ["RETRIES", "retried", "retry_after"]
+__all__ = ["RETRIES", "Conditions", "Spent", "conditions", "retried", "retry_after", "under"]
 
 RETRIES = 2
 """How often a request is made again where nothing is said about it."""
 _LONGEST_PAUSE = 60.0
 """Seconds. Who is told to come back later than that should know at once."""
+
+
+@dataclasses.dataclass
+class Spent:
+    """A count of repetitions, which several requests share.
+
+    Attributes:
+        retries: How many there were.
+    """
+
+    retries: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Conditions:
+    """Under which conditions requests are made again: what handlers further inside say about it.
+
+    Attributes:
+        spent: The repetitions of all requests that stand for one; None counts each request for itself.
+        longest_pause: Seconds that a pause may have; who has to wait longer gives up at once.
+        around: Each is called with a function that makes an attempt, or that calls the one before it; the last one is
+            called first. The keys say whose they are.
+    """
+
+    spent: Spent | None = None
+    longest_pause: float = _LONGEST_PAUSE
+    around: Mapping[int, Callable[[Callable[[], Any]], Any]] = dataclasses.field(default_factory=dict)
+
+
+_ALONE = Conditions()
+_conditions: contextvars.ContextVar[Conditions] = contextvars.ContextVar("effectful_agents_retries", default=_ALONE)
+
+
+def conditions() -> Conditions:
+    """The conditions under which a request that is made here is made again."""
+    return _conditions.get()
+
+
+@contextlib.contextmanager
+def under(changed: Conditions) -> Generator[None]:
+    """Have requests that are made in the block made again under these conditions."""
+    outer = _conditions.get()
+    _conditions.set(changed)
+    try:
+        yield
+    finally:
+        _conditions.set(outer)
 
 
 def retried[T](ask: Callable[[], T], retries: int | None) -> T:
@@ -24,10 +76,11 @@ def retried[T](ask: Callable[[], T], retries: int | None) -> T:
 
     Args:
         ask: Makes the request once.
-        retries: How often it is made again at most; None takes `RETRIES`.
+        retries: How often it is made again at most; None takes `RETRIES`. What `conditions` has as spent is taken off.
 
     Raises:
-        ProviderError: The attempts are used up, the failure will not pass, or the provider wants more than a minute.
+        ProviderError: The attempts are used up, the failure will not pass, or the provider wants a longer pause than
+            the conditions allow, which is a minute if nothing is said.
 
     >>> from effectful_agents.runtime import handler
     >>> failures = [ProviderError("busy", status=503)]
@@ -41,19 +94,28 @@ def retried[T](ask: Callable[[], T], retries: int | None) -> T:
     'answer'
     """
     retries = RETRIES if retries is None else retries
+    given = conditions()
+    spent = Spent() if given.spent is None else given.spent
     attempt = 0
     while True:
         try:
-            return ask()
+            return _made(ask, given)
         except ProviderError as error:
             pause = error.retry_after
             if pause is None:
                 # Many that failed at the same moment should not come back at the same moment.
                 pause = min(0.5 * 2**attempt, 8.0) * (1 - random() / 4)
-            if not error.retryable or attempt >= retries or pause > _LONGEST_PAUSE:
+            if not error.retryable or spent.retries >= retries or pause > given.longest_pause:
                 raise
         attempt += 1
+        spent.retries += 1
         sleep(pause)
+
+
+def _made[T](ask: Callable[[], T], given: Conditions) -> T:
+    for wrap in given.around.values():
+        ask = functools.partial(wrap, ask)
+    return ask()
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -19,6 +19,7 @@ from effectful_agents.errors import (
     ConfigurationError,
     ContextLengthError,
     MissingDependencyError,
+    ModelAccessError,
     NetworkError,
     ProviderError,
     RefusalError,
@@ -317,8 +318,8 @@ def test_what_cannot_be_asked_is_said_before_litellm_is_loaded(config: Any, mess
 @pytest.mark.parametrize(
     ("answer", "error", "text"),
     [
-        (failure(401, "bad key"), ConfigurationError, "key for `openai/test` was refused: bad key"),
-        (failure(404, "no such model"), ConfigurationError, "`openai/test` was not found at http.*no such model"),
+        (failure(401, "bad key"), ModelAccessError, "key for `openai/test` was refused: bad key"),
+        (failure(404, "no such model"), ModelAccessError, "`openai/test` was not found at http.*no such model"),
         (failure(403), ProviderError, "oops"),
         (failure(400, "This model's maximum context length is 10 tokens."), ContextLengthError, "10 tokens"),
         (failure(400, "too much to read", code="context_length_exceeded"), ContextLengthError, "too much"),
@@ -439,7 +440,7 @@ def test_a_model_that_nobody_knows(provider: Provider, model: str):
     [("openai/test", "OPENAI_API_KEY"), ("anthropic/test", "ANTHROPIC_API_KEY"), ("gemini/test", "GEMINI_API_KEY")],
 )
 def test_a_missing_key_is_told_with_the_variable_to_set(provider: Provider, model: str, variable: str):
-    with pytest.raises(ConfigurationError, match=f"no key for `{model}`.*{variable}"):
+    with pytest.raises(ModelAccessError, match=f"no key for `{model}`.*{variable}"):
         provider.ask(model=model, api_key=None)
     assert provider.requests == []
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from effectful_agents.errors import (
     AgentsError,
-    ConfigurationError,
     ContextLengthError,
+    ModelAccessError,
     NetworkError,
     ProviderError,
     RefusalError,
@@ -91,19 +91,19 @@ class Asked:
         said = self._clean(str(why))
         return ProviderError(f"{self._what()}: the reply cannot be read: {said}", status=status, provider=self.provider)
 
-    def _misuse(self, status: int | None, said: str, headers: Mapping[str, str]) -> ConfigurationError | None:
+    def _misuse(self, status: int | None, said: str, headers: Mapping[str, str]) -> ModelAccessError | None:
         if status in (401, 403):
             if not self.has_key:
-                return ConfigurationError(f"{self._what()}: a key is wanted, pass `api_key=`: {said}")
-            return ConfigurationError(f"{self._what()}: the `api_key` was refused: {said}")
+                return ModelAccessError(f"{self._what()}: a key is wanted, pass `api_key=`: {said}")
+            return ModelAccessError(f"{self._what()}: the `api_key` was refused: {said}")
         if status in (404, 405):
-            return ConfigurationError(
+            return ModelAccessError(
                 f"{self._what()}: there is no such model, or no such address; "
                 f"look at `model`, `base_url` (it often ends in `/v1`) and `path`: {said}"
             )
         if status is not None and 300 <= status < 400:
             where = self._clean(headers.get("location", ""))
-            return ConfigurationError(f"{self._what()}: it has moved to `{where}`; change `base_url`")
+            return ModelAccessError(f"{self._what()}: it has moved to `{where}`; change `base_url`")
         return None
 
     def _what(self) -> str:

@@ -55,7 +55,7 @@ class HttpModel(ObjectInterpretation[Any, Any]):
 
     Raises:
         OptionError: `base_url` is no address of HTTP, or `api_key` cannot be sent.
-        ConfigurationError: From a request: the key is missing or refused, or model or address are not known.
+        ModelAccessError: From a request: the key is missing or refused, or model or address are not known.
         ContextLengthError: From a request: the prompt is too long for the model.
         RefusalError: From a request: the service's filter refused it.
         RequestTimeoutError: From a request: nothing came for `timeout` seconds, or the service gave up.

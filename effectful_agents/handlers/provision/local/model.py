@@ -85,8 +85,9 @@ class LocalModel(ObjectInterpretation[Any, Any]):
             `max_tokens`, 512 if nothing is said, …) and fields of a request. What a request says itself wins.
 
     Raises:
-        ConfigurationError: A setting is not known. From a request: the model does not exist, or the request holds
-            something that this handler cannot do, such as a picture.
+        ConfigurationError: A setting is not known. From a request: it holds something that this handler cannot do, such
+            as a picture.
+        ModelAccessError: From a request: the model does not exist.
         MissingDependencyError: From a request: llama.cpp or the model is not installed.
         ContextLengthError: From a request: the prompt is longer than the context. It is never cut.
         RequestTimeoutError: From a request: `timeout` (seconds) is over.

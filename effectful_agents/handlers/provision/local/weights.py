@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from effectful_agents.errors import ConfigurationError, MissingDependencyError
+from effectful_agents.errors import MissingDependencyError, ModelAccessError
 
 __all__ = ["PREFIX", "weights"]
 
@@ -21,7 +21,7 @@ def weights(model: str) -> Path:
         model: `local/smollm2`, or `local/` and the path of a file that ends with `.gguf`; `~` is the home folder.
 
     Raises:
-        ConfigurationError: There is no such model or file, or the file is not a GGUF.
+        ModelAccessError: There is no such model or file, or the file is not a GGUF.
         MissingDependencyError: The package that holds the model is not installed.
 
     >>> weights("local/smollm2").suffix
@@ -32,15 +32,15 @@ def weights(model: str) -> Path:
         return _packaged(model, _KNOWN[name])
     if not name.endswith(".gguf"):
         known = ", ".join(f"`{PREFIX}{known}`" for known in _KNOWN)
-        raise ConfigurationError(
+        raise ModelAccessError(
             f"there is no local model `{model}`; there are {known}, and `local/<path>.gguf` for a file"
         )
     path = Path(name).expanduser()
     if not path.is_file():
-        raise ConfigurationError(f"the model `{model}` has no file: `{path}` does not exist or is no file")
+        raise ModelAccessError(f"the model `{model}` has no file: `{path}` does not exist or is no file")
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
-            raise ConfigurationError(f"the file of the model `{model}` is not in the format GGUF")
+            raise ModelAccessError(f"the file of the model `{model}` is not in the format GGUF")
     return path
 
 

@@ -15,6 +15,7 @@ from effectful_agents.errors import (
     ConfigurationError,
     ContextLengthError,
     MissingHandlerError,
+    ModelAccessError,
     NetworkError,
     OptionError,
     ProviderError,
@@ -200,10 +201,10 @@ def test_a_reply_is_held_to_the_choice_of_tools(server: Server):
 @pytest.mark.parametrize(
     ("status", "kind", "words"),
     [
-        (401, ConfigurationError, "pass `api_key=`"),
-        (403, ConfigurationError, "pass `api_key=`"),
-        (404, ConfigurationError, "`base_url`"),
-        (405, ConfigurationError, "`path`"),
+        (401, ModelAccessError, "pass `api_key=`"),
+        (403, ModelAccessError, "pass `api_key=`"),
+        (404, ModelAccessError, "`base_url`"),
+        (405, ModelAccessError, "`path`"),
         (400, ProviderError, "oops"),
         (408, RequestTimeoutError, "oops"),
         (429, ProviderError, "oops"),
@@ -218,7 +219,7 @@ def test_a_status_becomes_an_error(server: Server, status, kind, words):
     assert type(raised.value) is kind
     assert words in str(raised.value)
     assert f"`m` at {server.url}/chat/completions" in str(raised.value)
-    if kind is not ConfigurationError:
+    if kind is not ModelAccessError:
         assert raised.value.status == status
         assert raised.value.retryable is (status in (408, 429, 500, 503))
         assert raised.value.provider == "openai-compatible"
@@ -226,7 +227,7 @@ def test_a_status_becomes_an_error(server: Server, status, kind, words):
 
 def test_a_refused_key_is_told_from_a_missing_one(server: Server):
     server.will(failing(401, f"Incorrect API key provided: {KEY}"))
-    with pytest.raises(ConfigurationError, match="the `api_key` was refused: Incorrect API key provided: …"):
+    with pytest.raises(ModelAccessError, match="the `api_key` was refused: Incorrect API key provided: …"):
         server.ask(options={"api_key": KEY})
 
 
@@ -316,7 +317,7 @@ def test_an_error_may_come_with_status_200(server: Server):
 
 def test_an_address_that_has_moved(server: Server):
     server.will(whole(b"", 307, location="https://elsewhere/v1"))
-    with pytest.raises(ConfigurationError, match="https://elsewhere/v1"):
+    with pytest.raises(ModelAccessError, match="https://elsewhere/v1"):
         server.ask()
 
 

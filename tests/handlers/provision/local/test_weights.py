@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from effectful_agents.errors import ConfigurationError
+from effectful_agents.errors import ModelAccessError
 from effectful_agents.handlers.provision.local.weights import weights
 
 
@@ -21,19 +21,19 @@ def test_a_file_is_named_by_its_path(tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"`local/nowhere/x\.gguf` has no file"):
+    with pytest.raises(ModelAccessError, match=r"`local/nowhere/x\.gguf` has no file"):
         weights("local/nowhere/x.gguf")
 
 
 def test_a_file_of_another_format_is_refused(tmp_path):
     file = tmp_path / "model.gguf"
     file.write_bytes(b"PK\x03\x04")
-    with pytest.raises(ConfigurationError, match="is not in the format GGUF"):
+    with pytest.raises(ModelAccessError, match="is not in the format GGUF"):
         weights(f"local/{file}")
 
 
 def test_an_unknown_name_is_told_what_there_is():
-    with pytest.raises(ConfigurationError, match=r"no local model `local/gpt`.*`local/smollm2`.*\.gguf"):
+    with pytest.raises(ModelAccessError, match=r"no local model `local/gpt`.*`local/smollm2`.*\.gguf"):
         weights("local/gpt")
 
 
