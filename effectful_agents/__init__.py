@@ -3,6 +3,7 @@
 from effectful_agents.encoding import Encodable
 from effectful_agents.handlers.loop import CallControl, Deadline, acall, run, steps, stream
 from effectful_agents.harness import harness
+from effectful_agents.operations.journal import record
 from effectful_agents.runtime import (
     NotHandled,
     ObjectInterpretation,
@@ -33,6 +34,7 @@ __all__ = [
     "harness",
     "implements",
     "propagate",
+    "record",
     "run",
     "steps",
     "stream",

@@ -36,6 +36,8 @@ SAMPLES: list[BaseException] = [
     errors.MissingDependencyError("x"),
     errors.EncodingError("x"),
     errors.HistoryError("x"),
+    errors.StateError("x", agent_id="a", field="f"),
+    errors.ModelAccessError("x"),
     errors.SeamVersionError("x"),
     errors.ToolCallDecodingError(
         ValueError("bad"), MESSAGE, CALL, [errors.ToolCallDecodingError(KeyError("other"), MESSAGE, CALL)]
@@ -49,6 +51,10 @@ SAMPLES: list[BaseException] = [
     errors.GovernanceRefused("egress"),
     errors.UncertainEffect("s1", detail="half done"),
     errors.ReplayDivergence("x"),
+    errors.JournalError("x"),
+    errors.RunInUse("x"),
+    errors.LeaseLost("x"),
+    errors.StorageError("x", path="/runs.db"),
     errors.PromptError("x"),
     errors.UnknownPromptError("x", ["y"], skill="z"),
     errors.ProviderError("x", status=503, provider="acme", retry_after=1.0),

@@ -1,0 +1,31 @@
+"""What is no failure, and no `except Exception` may eat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Cancelled", "Signal", "Suspended"]
+
+
+class Signal(BaseException):
+    """Something that ends a call and is not a failure.
+
+    It derives from BaseException so that no `except Exception` in a tool or in user code can eat it. Should a bare
+    `except` do so, it is raised again at the next operation.
+
+    Attributes:
+        ends: The part of the program (a `runtime.StopScope`) that it ends; None: every call that it passes through.
+    """
+
+    ends: Any = None
+
+
+class Suspended(Signal):
+    """The run waits for somebody's decision and can be resumed."""
+
+
+class Cancelled(Signal):
+    """The call was ended on purpose, by the program that made it: with `CallControl.cancel`, say.
+
+    A cancellation that comes from the event loop, or from whoever pressed Ctrl-C, keeps its own type.
+    """
