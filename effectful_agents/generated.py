@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import linecache
 import threading
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-__all__ = ["generated_name", "is_generated", "is_generated_name", "remember_source", "source_of"]
+__all__ = ["generated_name", "is_generated", "is_generated_name", "parsed", "remember_source", "source_of"]
 
 _PREFIX = "<generated "
 _MOST = 4096
@@ -50,6 +51,12 @@ def remember_source(source: str, filename: str) -> None:
             oldest = next(iter(_kept))
             del _kept[oldest]
             linecache.cache.pop(oldest, None)
+
+
+def parsed(source: str, filename: str) -> ast.Module:
+    """The tree of a source that is in no file, whose lines can be shown from now on."""
+    remember_source(source, filename)
+    return ast.parse(source, filename)
 
 
 def source_of(code: CodeType) -> str | None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAliasType
 import typing_extensions
 
 from effectful_agents.encoding.annotations import QUALIFIERS, NoTypeError, substituted
-from effectful_agents.types.local_types import names_beside
+from effectful_agents.types.local_types import hints_of, names_beside
 
 __all__ = ["SUBSTITUTE", "Copies", "computed_fields", "with_substituted"]
 
@@ -23,7 +23,7 @@ SUBSTITUTE = "substitute"
 
 def type_hints(cls: Any) -> dict[str, Any]:
     """The annotations of the fields of a class, without what is said around them about the fields."""
-    hints = typing.get_type_hints(cls, localns=names_beside(cls) or None, include_extras=True)
+    hints = hints_of(cls, names_beside(cls) or None)
     return {name: _unqualified(hint) for name, hint in hints.items()}
 
 
@@ -119,7 +119,7 @@ class Copies:
             return cls
         if cls not in self._made:
             self._made[cls] = cls  # while it is being made: it may contain itself
-            hints = typing.get_type_hints(cls, localns=names_beside(cls) or None, include_extras=True)
+            hints = hints_of(cls, names_beside(cls) or None)
             new = {name: self._substituted(hint) for name, hint in hints.items()}
             if any(new[name] is not hint for name, hint in hints.items()):
                 self._made[cls] = _copy(cls, new)

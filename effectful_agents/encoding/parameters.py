@@ -23,7 +23,7 @@ from effectful_agents.encoding.schema import adapter_schema, json_schema
 from effectful_agents.encoding.strict import StrictForm, admits_null, strict_form
 from effectful_agents.encoding.values import encode
 from effectful_agents.errors import EncodingError
-from effectful_agents.types.local_types import keep_names
+from effectful_agents.types.local_types import hints_of, keep_names
 
 __all__ = ["Parameters", "json_schema_for"]
 
@@ -46,7 +46,7 @@ def json_schema_for(fn: Callable[..., Any], *, localns: Mapping[str, Any] | None
     names = None if localns is None else dict(localns)
     try:
         signature = inspect.signature(fn)
-        hints = {} if hasattr(fn, "__signature__") else typing.get_type_hints(fn, localns=names, include_extras=True)
+        hints = {} if hasattr(fn, "__signature__") else hints_of(fn, names)
     except Exception as error:  # an annotation that is a text may be any expression
         raise EncodingError(f"the parameters of `{name}` cannot be described: {error}") from error
     if names is not None:

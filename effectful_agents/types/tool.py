@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, Self, overload
 from effectful_agents.errors import DefinitionError
 from effectful_agents.runtime import Operation
 from effectful_agents.types.kinds import bases_of, is_a, names_in
-from effectful_agents.types.local_types import TYPES, keep_names
+from effectful_agents.types.local_types import TYPES, hints_of, keep_names
 from effectful_agents.types.risk import Risk
 from effectful_agents.types.scope import LexicalContext
 
@@ -311,7 +311,7 @@ def _resolve(function: Tool) -> inspect.Signature:
         names = {**names, **inside, function.owner.__name__: function.owner}
     names.update({parameter.__name__: parameter for parameter in getattr(inner, "__type_params__", ())})
     try:
-        hints = typing.get_type_hints(inner, localns=names, include_extras=True)
+        hints = hints_of(inner, names)
     except NameError as error:
         raise DefinitionError(
             f"an annotation of `{function.__qualname__}` names `{error.name}`, which is not defined where it stands."

@@ -8,11 +8,18 @@ name of the program: `given`.
 
 from __future__ import annotations
 
+import collections
+import functools
 import os
 import re
+import typing
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from effectful_agents import Tool
+from effectful_agents.types.local_types import hints_of as _hints_of
 
 _FOLDER = Path(__file__).parent / "corpus"
 
@@ -31,6 +38,40 @@ ESCAPES = _read("escapes")
 PROGRAMS = _read("programs")
 
 
+def hints_of(function: Any) -> Any:
+    """What a tool of the program that takes a function asks of it."""
+    return _hints_of(function)
+
+
+def stands_for(alias: Any) -> Any:
+    """What pydantic asks of a type."""
+    return alias.__supertype__ if isinstance(alias, typing.NewType) else alias.__value__
+
+
 def given() -> dict[str, Any]:
-    """What a program has among its names that the code may see: a function of a closed module, and settings."""
-    return {"listdir": os.listdir, "settings": MappingProxyType({"a": 1})}
+    """What a program has among its names that the code may see: functions of closed modules, settings, and its own."""
+
+    class Color(Enum):
+        RED = 1
+
+    @functools.singledispatch
+    def show(value: Any) -> Any:
+        return value
+
+    @Tool.define
+    def double(number: int) -> int:
+        """Twice a number."""
+        return 2 * number
+
+    return {
+        "listdir": os.listdir,
+        "functions": [os.listdir, os.getcwd],
+        "classes": [Path],
+        "settings": MappingProxyType({"a": 1}),
+        "Color": Color,
+        "Point": collections.namedtuple("Point", "x"),
+        "show": show,
+        "double": double,
+        "hints_of": hints_of,
+        "stands_for": stands_for,
+    }

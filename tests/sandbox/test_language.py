@@ -120,10 +120,19 @@ def test_what_reaches_the_machine_has_no_name(name):
         run(f"x = {name}")
 
 
-@pytest.mark.parametrize("name", ["os", "sys", "subprocess", "io", "builtins", "inspect", "pickle", "numpy", "os.path"])
+CLOSED = ["os", "sys", "subprocess", "socket", "builtins", "inspect", "pickle", "numpy", "os.path", "urllib.request"]
+
+
+@pytest.mark.parametrize("name", CLOSED)
 def test_a_module_that_is_not_allowed_cannot_be_imported(name):
     with pytest.raises((ImportError, SyntaxError), match="not available"):
         run(f"import {name}")
+
+
+@pytest.mark.parametrize("name", ["io.open", "io.FileIO", "time.sleep", "types.CodeType", "ast.parse", "shlex.shlex"])
+def test_of_a_module_that_is_allowed_what_reaches_the_machine_is_not_there(name):
+    with pytest.raises(AttributeError, match="not available"):
+        run(f"import {name.partition('.')[0]}\n{name}")
 
 
 def test_relative_imports_are_refused():

@@ -9,6 +9,7 @@ from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.callables import stored
+from effectful_agents.handlers.execution.hints import check_hint, is_hint
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
     RESTRICTED,
@@ -21,10 +22,13 @@ from effectful_agents.handlers.execution.kinds import (
     safe_module,
 )
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
-from effectful_agents.handlers.execution.names import is_attribute, is_private, is_safe_type_text, is_standard
+from effectful_agents.handlers.execution.methods import check_precision
+from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS
+from effectful_agents.handlers.execution.specials import kept
+from effectful_agents.runtime import Operation
 
-__all__ = ["delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
+__all__ = ["SHARED", "delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
 
 _MISSING: Any = object()
 _ordinary: set[str] = set()
@@ -37,6 +41,7 @@ _CALLABLES = (
     *(types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType),
     *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
 )
+_CLASS_NAMES = frozenset(["__name__", "__qualname__", "__doc__"])
 _FUNCTION_NAMES = frozenset(["__name__", "__qualname__", "__doc__", "__call__"])
 _GENERATOR_NAMES = frozenset(["send", "throw", "close", "__next__", "__iter__", "__name__", "__qualname__", "__doc__"])
 
@@ -51,9 +56,7 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
     if type(name) is not str or name not in _ordinary:
         return _get_unusual(obj, name, default)
     kind = type(obj)
-    if kind in PLAIN:
-        return getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
-    if kind.__module__ != SANDBOX:
+    if kind not in PLAIN and kind.__module__ != SANDBOX:
         obj = _checked_object(obj, kind, name)
     value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
     return value if type(value) in PLAIN else check_value(value)
@@ -61,16 +64,19 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
 
 def _get_unusual(obj: Any, name: str, default: Any) -> Any:
     if type(name) is str and name in _private and type(obj) in WHOLLY_OWN:
-        value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
-        return check_value(value)
-    check_readable(obj, name)
+        return check_value(_read(obj, name, default))
+    check_name(obj, name)
     if is_private(name) and len(_private) < 10_000:
         _private.add(name)
-    if name in FORMATS or name[0] == "_":
+    if name in FORMATS or name[0] == "_" or name in SHARED:
         return _get_special(obj, name, default)
     if len(_ordinary) < 10_000:
         _ordinary.add(name)
     return get_attribute(obj, name, default) if name in _ordinary else _get_special(obj, name, default)
+
+
+def _read(obj: Any, name: str, default: Any) -> Any:
+    return getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
 
 
 def _get_special(obj: Any, name: str, default: Any) -> Any:
@@ -81,8 +87,23 @@ def _get_special(obj: Any, name: str, default: Any) -> Any:
         return _attribute_writer(obj, name)
     if name == "__members__" and isinstance(obj, EnumType):
         return dict(obj.__members__)
-    value = getattr(obj, name) if default is _MISSING else getattr(obj, name, default)
+    value = _read(obj, name, default)
+    if type(value) in _MUTABLE and _is_shared(obj, name, value):
+        return value.copy()
     return _guarded_format(value, name) if name in FORMATS else check_value(value)
+
+
+_MUTABLE = (dict, list, set)
+SHARED: set[str] = set()
+"""Names under which classes of the library have something that can be changed."""
+
+
+def _is_shared(obj: Any, name: str, value: Any) -> bool:
+    """Whether an attribute is that of a class of the library, or one by which the library finds its way in a class."""
+    for cls in (obj if isinstance(obj, type) else type(obj)).__mro__:
+        if vars(cls).get(name, _MISSING) is value:
+            return is_standard(cls.__module__) or isinstance(cls, EnumType) or issubclass(cls, tuple)
+    return False
 
 
 def _guarded_format(value: Any, name: str) -> Any:
@@ -107,8 +128,8 @@ class _BoundFormat:
         return self._function(self._template, *args, **kwargs)
 
 
-def check_readable(obj: Any, name: str) -> None:
-    """Raise if restricted code cannot read an attribute of this name of this object."""
+def check_name(obj: Any, name: Any) -> None:
+    """Raise if restricted code cannot read or write an attribute of this name of this object."""
     if type(name) is not str:  # a class of one's own could be equal to anything
         raise TypeError(f"the name of an attribute is a `str`, not `{type(name).__name__}`.")
     if not is_attribute(name):
@@ -132,17 +153,26 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
             raise AttributeError(f"`{name}` of a generator is not available here.")
     elif is_closed(kind):
         raise AttributeError(f"`{name}` of a `{kind.__name__}` is not available here.")
+    elif issubclass(kind, Operation) and name not in _FUNCTION_NAMES:
+        _check_operation(obj, name)
     return obj
 
 
+def _check_operation(operation: Any, name: str) -> None:
+    """Raise unless it is a text or a number: the rest of an operation leads past the handlers that stand before it."""
+    kind = type(getattr(operation, name, None))
+    if name[0] == "_" or (name != "define" and (kind not in PLAIN or kind in _MUTABLE)):
+        raise AttributeError(f"`{name}` of an operation is not available here; call it.")
+
+
 def _check_class(cls: type, name: str) -> None:
+    if name in _CLASS_NAMES:
+        return
+    if issubclass(cls, Operation):
+        _check_operation(cls, name)
     if is_closed(cls):
         raise AttributeError(f"the class `{cls.__name__}` is not available here.")
-    if (type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls)) and name not in (
-        "__name__",
-        "__qualname__",
-        "__doc__",
-    ):
+    if type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls):
         raise AttributeError(f"`{name}` of a metaclass is not available here.")
     if name == "mro" or (name == "register" and isinstance(cls, ABCMeta) and not is_own(cls)):
         raise AttributeError(f"`{cls.__name__}.{name}` is not available here.")
@@ -154,7 +184,7 @@ def _attribute_writer(obj: Any, name: str) -> Any:
 
     def writer(*args: Any) -> None:
         target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[missing-attribute]
-        check_writable(target, rest[0])
+        check_name(target, rest[0])
         writable(target, rest[0])
         write(*[stored(value) for value in args])
 
@@ -170,25 +200,15 @@ def has_attribute(obj: Any, name: str) -> bool:
     return True
 
 
-def check_writable(obj: Any, name: str) -> None:
-    """Raise if restricted code cannot write an attribute of this name."""
-    if type(name) is not str:
-        raise TypeError(f"the name of an attribute is a `str`, not `{type(name).__name__}`.")
-    if not is_attribute(name):
-        raise AttributeError(f"`{name}` cannot be written here.")
-    if name[0] == "_":
-        check_private(obj, name)
-
-
 def set_attribute(obj: Any, name: str, value: Any) -> None:
     """`setattr`."""
-    check_writable(obj, name)
+    check_name(obj, name)
     setattr(writable(obj, name), name, value)
 
 
 def delete_attribute(obj: Any, name: str) -> None:
     """`delattr`."""
-    check_writable(obj, name)
+    check_name(obj, name)
     delattr(writable(obj, name), name)
 
 
@@ -221,7 +241,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
     return obj if name is None else _Written(obj)
 
 
-_WRITABLE_KINDS = frozenset({"Context", "TextWrapper", "DictReader", "DictWriter"})
+_WRITABLE_KINDS = frozenset({"Context", "DictReader", "DictWriter", "SimpleNamespace", "TextWrapper"})
 
 
 def _is_writable_kind(kind: type, name: str | None) -> bool:
@@ -246,7 +266,10 @@ class _Written:
         _keep_target(self, target)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(_target_of(self), name, value if type(value) in PLAIN else stored(value))
+        target = _target_of(self)
+        if type(value) not in PLAIN:
+            value = kept(name, value) if isinstance(target, type) else stored(value)
+        setattr(target, name, value)
 
     def __delattr__(self, name: str) -> None:
         delattr(_target_of(self), name)
@@ -266,28 +289,12 @@ class _DecimalContext(_Written):
         super().__setattr__(name, value)
 
 
-def check_precision(value: Any) -> None:
-    """Raise if a precision is too large."""
-    if isinstance(value, int) and value > 100_000:
-        raise ValueError(f"a precision of {value} digits is too large here; 100,000 are allowed.")
-
-
 def get_item(obj: Any, key: Any) -> Any:
     """`obj[key]`."""
     kind = type(obj)
     value = obj[key]
     if kind is str or kind is bytes:
         return value
-    if isinstance(obj, type) or kind.__module__ == "typing":
-        check_type_texts(key)
+    if is_hint(value):
+        check_hint(value)
     return check_value(value)
-
-
-def check_type_texts(value: Any) -> None:
-    """Raise if one of the texts that stand for types does more than name them."""
-    if isinstance(value, str):
-        if not is_safe_type_text(value):
-            raise TypeError("a text that stands for a type can only name types here.")
-    elif isinstance(value, tuple | list | dict):
-        for one in value.values() if isinstance(value, dict) else value:
-            check_type_texts(one)

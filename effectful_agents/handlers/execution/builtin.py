@@ -7,7 +7,7 @@ import builtins
 from types import CodeType
 from typing import Any, Literal
 
-from effectful_agents.generated import remember_source
+from effectful_agents.generated import parsed
 from effectful_agents.operations import code
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import SignalScope, implements
@@ -27,8 +27,7 @@ class BuiltinExecutor(PromptInjectingInterpretation):
 
     @implements(code.parse)
     def parse(self, source: str, filename: str) -> ast.Module:
-        remember_source(source, filename)
-        return ast.parse(source, filename)
+        return parsed(source, filename)
 
     @implements(code.compile)
     def compile(

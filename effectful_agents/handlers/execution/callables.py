@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import functools
+import io
 import types
 from abc import ABCMeta
 from typing import Any
@@ -24,8 +26,9 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.names import is_private, is_standard
 from effectful_agents.runtime import Operation
 
-__all__ = ["guarded", "stored"]
+__all__ = ["OwnDispatch", "answering", "guarded", "returned", "stored"]
 
+_CACHED = type(functools.cache(len))
 _METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
 
@@ -37,9 +40,77 @@ def stored(value: Any) -> Any:
         TypeError: It is something that the code cannot call.
     """
     kind = type(value)
-    if kind in PLAIN or kind.__module__ == SANDBOX or not callable(value):
+    if kind in PLAIN:
+        return value
+    if isinstance(value, _WRAPPERS):
+        return _checked_wrapper(value)
+    if kind.__module__ == SANDBOX or not callable(value):
         return value
     return guarded(value)
+
+
+def returned(value: Any) -> Any:
+    """What a function of the code returns: who has called it may go on and call that, as for a property.
+
+    Raises:
+        TypeError: It is something that the code cannot call.
+    """
+    kind = type(value)
+    if kind in PLAIN or kind.__module__ == SANDBOX or not callable(value):
+        return value
+    return value if kind is type and value in _KINDS else guarded(value)
+
+
+_KINDS = frozenset({types.FunctionType, types.MethodType, types.GeneratorType})
+"""Classes that `type` gives for values of the code. They make nothing of what the code has."""
+
+
+# --- what calls a function that it was given ----------------------------------------------------------------------
+
+_GETTERS = (property, types.DynamicClassAttribute, enum.property)
+_WRAPPERS = (
+    *(*_GETTERS, staticmethod, classmethod, functools.cached_property, functools.partialmethod),
+    *(functools.singledispatchmethod, enum.member, enum.nonmember),
+)
+
+
+def answering(function: Any) -> Any:
+    """A function in whose answers the library finds what it calls: they are looked at.
+
+    A function that the policy has compiled looks at them itself.
+    """
+    if type(function) is types.FunctionType and function.__builtins__ is RESTRICTED:
+        return function
+
+    def answer(*args: Any) -> Any:
+        return returned(function(*args))
+
+    answer.__doc__ = getattr(function, "__doc__", None)
+    return answer
+
+
+def _checked_wrapper(wrapper: Any) -> Any:
+    """A property, or another object that calls a function where it stands in a class."""
+    if isinstance(wrapper, enum.member | enum.nonmember):
+        stored(wrapper.value)
+        return wrapper
+    kind = type(wrapper)
+    if isinstance(wrapper, _GETTERS):
+        parts = (wrapper.fget, wrapper.fset, wrapper.fdel)
+        checked = tuple([part and stored(part) for part in parts])
+        checked = (checked[0] and answering(checked[0]), *checked[1:])
+        again: tuple[Any, ...] = (wrapper.__doc__,)
+    else:
+        parts = (wrapper.__func__ if isinstance(wrapper, staticmethod | classmethod) else wrapper.func,)
+        checked = (stored(parts[0]),)
+        if isinstance(wrapper, functools.cached_property):
+            checked = (answering(checked[0]),)
+        again = wrapper.args if kind is functools.partialmethod else ()
+    if all(part is other for part, other in zip(parts, checked, strict=True)):
+        return wrapper
+    if kind not in _WRAPPERS:
+        _refuse(wrapper)
+    return kind(*checked, *again, **(wrapper.keywords if kind is functools.partialmethod else {}))
 
 
 def guarded(function: Any) -> Any:
@@ -72,6 +143,9 @@ def guarded(function: Any) -> Any:
     if kind is types.GenericAlias:
         guarded(function.__origin__)
         return function
+    if kind is _CACHED:
+        guarded(function.__wrapped__)
+        return function
     if is_closed(kind) or (isinstance(function, Operation) and is_foreign(getattr(function, "__module__", None))):
         _refuse(function)
     return function
@@ -90,16 +164,24 @@ def _checked_function(function: types.FunctionType) -> Any:
         # The program's own, unless it has imported it: what a module holds is as far away as the module.
         return _refuse(function) if is_foreign(module) and "." not in function.__code__.co_qualname else function
     name = function.__code__.co_name  # `wraps` has perhaps given it another name
+    if name == "register" and module == "functools":  # of a dispatcher of the program; the code's own have another
+        _refuse(function)
     is_method = "." in function.__code__.co_qualname
     if not is_inside(module) or not is_method or not ("<locals>" in function.__code__.co_qualname or _is_public(name)):
         _refuse(function)
     return function
 
 
+class OwnDispatch:
+    """A dispatcher that restricted code has made, and may add to."""
+
+
 def _checked_bound(method: types.MethodType) -> None:
     target = method.__func__
     if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and method.__name__ == "register":
         _refuse(method)
+    if isinstance(method.__self__, OwnDispatch):
+        return
     if isinstance(target, types.FunctionType):
         _checked_function(target)
     else:
@@ -120,14 +202,13 @@ def _checked_method(method: Any) -> Any:
         return method
     if not is_readable_special(name):
         _refuse(method)
-    if isinstance(target, type):
+    if name == "__call__" and callable(target):
+        guarded(target)
+    elif isinstance(target, type):
         if is_closed(target) or issubclass(target, type):
             _refuse(method)
     elif is_closed(type(target)):
-        if callable(target) and name == "__call__":
-            guarded(target)
-        else:
-            _refuse(method)
+        _refuse(method)
     if name in ("__setattr__", "__delattr__"):
         _refuse(method)
     if isinstance(target, _SIZED):
@@ -138,7 +219,8 @@ def _checked_method(method: Any) -> Any:
     return method
 
 
-_SIZED = (str, bytes, bytearray, list, tuple, int, float)
+_STREAMS = (io.StringIO, io.BytesIO)
+_SIZED = (str, bytes, bytearray, list, tuple, int, float, *_STREAMS)
 
 
 def _checked_descriptor(descriptor: Any) -> Any:
@@ -151,7 +233,7 @@ def _checked_descriptor(descriptor: Any) -> Any:
         or name in ("__setattr__", "__delattr__")
     ):
         _refuse(descriptor)
-    if owner.__module__ == "builtins":
+    if owner.__module__ == "builtins" or owner in _STREAMS:
         if name in sizes.FORMATS:
             return sizes.FORMATS[name]
         if name in methods.CHECKS:

@@ -7,16 +7,23 @@ arguments too, as they may be called, and at the result.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
-from enum import EnumType
+import typing
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, methods, sizes
-from effectful_agents.handlers.execution.attributes import check_precision, check_type_texts
 from effectful_agents.handlers.execution.callables import guarded, stored
+from effectful_agents.handlers.execution.callbacks import (
+    DIRECT,
+    calls_nothing,
+    is_called_inside,
+    is_made_inside,
+    is_outside,
+)
+from effectful_agents.handlers.execution.hints import check_made
 from effectful_agents.handlers.execution.kinds import (
-    HOME,
     PLAIN,
     RESTRICTED,
     SANDBOX,
@@ -26,13 +33,10 @@ from effectful_agents.handlers.execution.kinds import (
     is_closed,
     is_own,
 )
-from effectful_agents.handlers.execution.names import is_attribute, is_standard
+from effectful_agents.handlers.execution.makers import checked_arguments
 from effectful_agents.handlers.execution.streams import taken
 
-__all__ = ["apply", "callee"]
-
-DIRECT: set[int] = set()
-"""Functions and classes that may be called as they are: they call nothing back, and build nothing large."""
+__all__ = ["apply", "callee", "check_fields"]
 
 _DIRECT_METHODS: dict[type, frozenset[str]] = {
     str: frozenset(
@@ -95,7 +99,7 @@ def callee(function: Any) -> Any:
         if function.__builtins__ is RESTRICTED:
             return function
     elif kind is type:
-        if id(function) in DIRECT or (function.__module__ == SANDBOX and _is_made_inside(function)):
+        if id(function) in DIRECT or (function.__module__ == SANDBOX and is_made_inside(function)):
             return function
     elif kind is types.BuiltinFunctionType:
         if id(function) in DIRECT:
@@ -116,39 +120,9 @@ def _slow_callee(function: Any, kind: type) -> Any:
     checked = guarded(function)
     if checked is not function and id(checked) in VETTED:
         return checked
-    if kind.__module__ == SANDBOX or not _is_outside(checked):
+    if is_called_inside(kind) if kind.__module__ == SANDBOX else not is_outside(checked):
         return checked
     return functools.partial(_outside, checked)
-
-
-def _is_outside(function: Any) -> bool:
-    """Whether a function belongs to the language or its library; a program's own gets what it is given as it is."""
-    if isinstance(function, types.FunctionType):
-        module = function.__globals__.get("__name__")
-        return is_standard(module)
-    if isinstance(function, types.MethodType):
-        return _is_outside(function.__func__)
-    if isinstance(function, type):
-        if is_own(function):
-            return isinstance(function, EnumType) or not _is_made_inside(function)
-        return is_standard(function.__module__)
-    return is_standard(type(function).__module__)
-
-
-def _is_made_inside(cls: type) -> bool:
-    """Whether objects of a class are made by functions of the code, which pass nothing on past a guard.
-
-    One that derives from `defaultdict`, or that `dataclass` has written an `__init__` for, keeps what it is given.
-    """
-    init, new = cls.__init__, cls.__new__
-    return (init is object.__init__ or _is_compiled(init)) and (new is object.__new__ or _is_compiled(new))
-
-
-def _is_compiled(function: Any) -> bool:
-    """Whether the policy has compiled a function; not `dataclass`, which does so among the names of `SANDBOX`."""
-    if type(function) is not types.FunctionType or function.__builtins__ is not RESTRICTED:
-        return False
-    return function.__globals__ is not HOME.__dict__
 
 
 def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -167,14 +141,18 @@ _KEEPING_METHODS = frozenset(
 def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call something that is not the code's own."""
     limits.tick()
-    if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
-        args, kwargs = _checked_enum(args, kwargs)
+    args, kwargs = checked_arguments(function, args, kwargs)
     keeps = _keeps(function)
-    args = tuple([_argument(value, keeps) for value in args])
+    args = tuple([_argument(value, keeps, function) for value in args])
     if kwargs:
-        kwargs = {name: _argument(value, keeps) for name, value in kwargs.items()}
+        kwargs = {name: _argument(value, keeps, function) for name, value in kwargs.items()}
+    if isinstance(function, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
+        check_fields(function.__self__)
     _check_amounts(function, args, kwargs)
-    return check_value(function(*args, **kwargs))
+    value = function(*args, **kwargs)
+    if function is typing.NamedTuple or function is typing.TypedDict:
+        value.__module__ = SANDBOX  # it took this module for the one that it is made in
+    return value if type(value) in PLAIN else check_made(check_value(value))
 
 
 def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -185,10 +163,8 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     elif module == "_struct":
         for value in args:
             sizes.check_spec(None, value) if isinstance(value, str) else None
-    elif module == "typing":
-        check_type_texts([*[value for value in args if not isinstance(value, str)], *kwargs.values()])
     elif module == "decimal":
-        check_precision(kwargs.get("prec", args[0] if args and function.__name__ == "Context" else None))
+        methods.check_precision(kwargs.get("prec", args[0] if args and function.__name__ == "Context" else None))
     for name in ("indent", "width"):
         sizes.check_count(kwargs.get(name))
 
@@ -208,54 +184,41 @@ def _keeps(function: Any) -> bool | None:
     return None
 
 
-def _argument(value: Any, keeps: bool | None) -> Any:
+def _calls(function: Any, value: Any) -> bool:
+    """Whether a function may call what it is given past a guard; where that is only kept, it stays what it is."""
+    if getattr(function, "__module__", None) == "typing" or calls_nothing(value):
+        return False
+    name = getattr(function, "__name__", None)
+    if (calls_nothing(function) and name != "sort") or (name == "__new__" and isinstance(value, type)):
+        return False
+    module = getattr(getattr(function, "__func__", function), "__module__", None)
+    return module != "contextlib" or not isinstance(value, contextlib.AbstractContextManager)  # which is entered
+
+
+def check_fields(value: Any) -> None:
+    """Raise if a named tuple has a field that the code cannot call: as an attribute, somebody else may call it."""
+    if isinstance(value, tuple) and type(value) is not tuple:
+        for field in tuple.__iter__(value):
+            stored(field)
+
+
+def _argument(value: Any, keeps: bool | None, function: Any) -> Any:
     kind = type(value)
     if kind is range and keeps is not None:
         return taken(value, kept=keeps)
     if kind in PLAIN:
         return value
-    if kind.__module__ == SANDBOX:
+    check_fields(value)
+    if kind.__module__ == SANDBOX and (not callable(value) or is_called_inside(kind)):
         return value
-    if keeps is not None and hasattr(kind, "__next__"):
+    if keeps is not None and hasattr(kind, "__next__") and not hasattr(kind, "write"):
         return taken(value, kept=keeps)
     if isinstance(value, types.ModuleType) and kind is not SafeModule:
         return check_value(value)
     if callable(value):
-        return guarded(value)
+        checked = guarded(value)
+        return functools.partial(_outside, checked) if _calls(function, checked) else checked
     if is_closed(kind):
         raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
     sizes.check_number(value)
     return value
-
-
-def _checked_enum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of the functional form of an enumeration, whose names become attributes of the class.
-
-    They are read once: another time something else could be there.
-    """
-    if {"module", "qualname"} & kwargs.keys():
-        raise TypeError("`module` and `qualname` of an enumeration cannot be set here.")
-    kwargs = {**kwargs, "module": SANDBOX}
-    if len(args) > 1:
-        args = (args[0], _enum_names(args[1]), *args[2:])
-    elif "names" in kwargs:
-        kwargs["names"] = _enum_names(kwargs["names"])
-    return args, kwargs
-
-
-def _enum_names(names: Any) -> list[Any]:
-    if isinstance(names, str):
-        names = names.replace(",", " ").split()
-    pairs = names.items() if isinstance(names, dict) else names
-    made: list[Any] = []
-    for each in pairs:
-        name, *value = (each,) if isinstance(each, str) else each
-        check_new_attribute(name)
-        made.append((name, *map(stored, value)) if value else name)
-    return made
-
-
-def check_new_attribute(name: Any) -> None:
-    """Raise if a class that is made of a text cannot have an attribute of this name."""
-    if type(name) is not str or not is_attribute(name) or (name.startswith("__") and name.endswith("__")):
-        raise ValueError(f"a class made here cannot have an attribute `{name}`.")

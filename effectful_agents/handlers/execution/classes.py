@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import builtins
-import dataclasses
-import functools
 import types
 import weakref
 from typing import Any
 
 from effectful_agents.handlers.execution.attributes import WHOLLY_OWN
-from effectful_agents.handlers.execution.callables import guarded, stored
-from effectful_agents.handlers.execution.kinds import REPLACED, is_own
+from effectful_agents.handlers.execution.bases import base_of
+from effectful_agents.handlers.execution.kinds import is_own
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_attribute
+from effectful_agents.handlers.execution.specials import inherited, kept
 
-__all__ = ["NAMES_OF", "base_of", "build_class"]
+__all__ = ["NAMES_OF", "build_class"]
 
 NAMES_OF: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
 """The names among which a class of the code was made."""
@@ -55,9 +54,11 @@ class _Maker:
         for key, value in list(names.items()):
             if self._prepared.get(key) is value:
                 continue
-            other = _slots(value) if key == "__slots__" else stored(value)
+            other = _slots(value) if key == "__slots__" else kept(key, value)
             if other is not value:
                 dict.__setitem__(names, key, other)  # that of an enumeration takes no name twice
+        for key, value in inherited(bases).items():
+            names.setdefault(key, value)
         return self._metaclass(name, bases, names, **keywords)
 
 
@@ -67,25 +68,3 @@ def _slots(slots: Any) -> Any:
         if type(name) is not str or (name not in ("__dict__", "__weakref__") and not is_attribute(name)):
             raise TypeError(f"`__slots__` cannot have `{name}` here.")
     return slots if type(slots) is dict else names
-
-
-_UNFIT = (functools.partial, functools.partialmethod, map, filter, super)
-"""Classes that call what they are given: what derives from them would be called as if it were the code's own."""
-
-_WRITERS = (dataclasses.Field,)
-"""Classes whose attributes the library writes into source code, in the belief that they are its own."""
-
-
-def base_of(base: Any) -> Any:
-    """What a class derives from where the code says that it derives from this.
-
-    Raises:
-        TypeError: From this nothing can be derived here.
-    """
-    if isinstance(base, type):
-        if type(base) is OfMetaclasses or type.__subclasscheck__(type, base):
-            raise TypeError("a metaclass cannot be made here.")
-        if issubclass(base, _UNFIT + _WRITERS):
-            raise TypeError(f"a class here cannot derive from `{base.__name__}`.")
-        guarded(base)
-    return REPLACED[id(base)][1] if id(base) in REPLACED else base

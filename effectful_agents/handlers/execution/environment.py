@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import sys
+import types
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -20,10 +21,25 @@ from effectful_agents.handlers.execution.attributes import (
     set_attribute,
     writable,
 )
+from effectful_agents.handlers.execution.callables import returned
 from effectful_agents.handlers.execution.classes import build_class
-from effectful_agents.handlers.execution.kinds import REPLACED, RESTRICTED, SANDBOX, VETTED
+from effectful_agents.handlers.execution.contexts import within
+from effectful_agents.handlers.execution.hints import annotated
+from effectful_agents.handlers.execution.kinds import (
+    REPLACED,
+    RESTRICTED,
+    SANDBOX,
+    VETTED,
+    check_value,
+    opened,
+    replace,
+)
 from effectful_agents.handlers.execution.metaclasses import type_
 from effectful_agents.handlers.execution.modules import guarded_import
+from effectful_agents.handlers.execution.printing import PrintCollector, print_
+from effectful_agents.handlers.execution.specials import operand
+from effectful_agents.handlers.execution.standard import hints_of
+from effectful_agents.types.local_types import TYPE_HINTS
 
 __all__ = ["BUILTINS"]
 
@@ -43,7 +59,6 @@ _DIRECT = [
     "isinstance",
     "issubclass",
     "len",
-    "next",
     "object",
     "oct",
     "ord",
@@ -104,65 +119,39 @@ def raisable(error: Any) -> Any:
     return error
 
 
-class Within:
-    """A context manager that cannot make an exception that is no `Exception`, or a stop, disappear."""
-
-    __slots__ = ("_leave", "_manager")
-
-    def __init__(self, manager: Any) -> None:
-        self._manager = manager
-
-    def __enter__(self) -> Any:
-        kind = type(self._manager)
-        if not hasattr(kind, "__enter__") or not hasattr(kind, "__exit__"):
-            raise TypeError(f"'{kind.__name__}' object does not support the context manager protocol")
-        self._leave = kind.__exit__
-        return kind.__enter__(self._manager)
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
-        left = self._leave(self._manager, kind, error, traceback)
-        if isinstance(error, BaseException) and (not isinstance(error, Exception) or limits.is_stopped(error)):
-            return False
-        return bool(left)
-
-
-def within(manager: Any) -> Within:
-    """What a `with` statement enters."""
-    get_attribute(manager, "__enter__") if hasattr(type(manager), "__enter__") else None
-    return Within(manager)
-
-
-# --- output -------------------------------------------------------------------------------------------------------
-
-
-def print_(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False) -> None:
-    """`print`: to the standard output of the moment, or to an object of the code's own."""
-    limits.tick()
-    if file is None:
-        text = (" " if sep is None else sep).join([str(value) for value in values])
-        limits.counted(len(text) + 1)
-        builtins.print(text, end=end, file=sys.stdout, flush=flush)
-    else:
-        get_attribute(file, "write")
-        builtins.print(*values, sep=sep, end=end, file=file, flush=flush)
-
-
-class PrintCollector:
-    """The collector of RestrictedPython's own policy: it collects nothing, and prints."""
-
-    def __init__(self, getattr: Any = None) -> None:
-        self._call_print = print_
-
-    def __call__(self) -> str:
-        return ""
-
-
 # --- all of it ----------------------------------------------------------------------------------------------------
 
 
 def format_field(value: Any, spec: Any = "") -> str:
     """What stands between braces in an f-string."""
     return sizes.format_value(value, spec)
+
+
+def looped(values: Any) -> Any:
+    """What a loop goes through."""
+    return streams.looped(opened(values))
+
+
+@replace(iter)
+def iter_(*args: Any) -> Any:
+    """`iter`."""
+    if len(args) == 2:
+        return streams.guarded_iter(calls.callee(args[0]), args[1])
+    return streams.guarded_iter(*map(opened, args))
+
+
+@replace(next)
+def next_(iterator: Any, *default: Any) -> Any:
+    """`next`."""
+    limits.tick()
+    return check_value(next(opened(iterator), *default))
+
+
+def delegated(values: Any) -> Any:
+    """What `yield from` goes through: the interpreter calls what that has as `send`, `throw` and `close`."""
+    values = values if type(values) is types.GeneratorType else iter(looped(values))
+    calls.check_fields(values)
+    return values
 
 
 def _builtins() -> dict[str, Any]:
@@ -184,12 +173,13 @@ def _builtins() -> dict[str, Any]:
         "round": numeric.round_number,
         "pow": numeric.power,
         "format": numeric.format_,
-        "iter": streams.guarded_iter,
+        "iter": iter_,
+        "next": next_,
     }
     for value in (*found.values(), *own.values()):
         VETTED.add(id(value))
+    calls.DIRECT.add(id(type_))
     for name in own:
-        calls.DIRECT.add(id(type_))
         REPLACED.setdefault(id(getattr(builtins, name)), (getattr(builtins, name), own[name]))
     return {**found, **own}
 
@@ -202,10 +192,13 @@ RESTRICTED |= {
     "__build_class__": build_class,
     "__import__": guarded_import,
     "__name__": "builtins",
+    TYPE_HINTS: hints_of,
     "_add_": sizes.add,
+    "_annotated_": annotated,
     "_apply_": calls.apply,
     "_callee_": calls.callee,
     "_catchable_": catchable,
+    "_delegated_": delegated,
     "_format_": format_field,
     "_getattr_": get_attribute,
     "_getitem_": get_item,
@@ -213,14 +206,17 @@ RESTRICTED |= {
     "_inplacevar_": sizes.inplace,
     "_instance_": matching.instance_parts,
     "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
-    "_looped_": streams.looped,
+    "_looped_": looped,
     "_lshift_": sizes.lshift,
     "_mapping_": matching.mapping_parts,
     "_mod_": sizes.mod,
     "_mul_": sizes.mul,
+    "_opened_": opened,
+    "_operand_": operand,
     "_pow_": sizes.power,
     "_print_": PrintCollector,
     "_raisable_": raisable,
+    "_returned_": returned,
     "_sequence_": matching.sequence_parts,
     "_tick_": limits.tick,
     "_unpack_sequence_": guarded_unpack_sequence,

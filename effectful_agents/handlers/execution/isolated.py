@@ -10,8 +10,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from effectful_agents.errors import CodeStopped
+from effectful_agents.generated import remember_source
 from effectful_agents.handlers.execution import crossing
-from effectful_agents.handlers.execution.builtin import remember_source
 from effectful_agents.handlers.execution.kinds import MODULES
 from effectful_agents.handlers.execution.restricted import RestrictedPythonExecutor
 from effectful_agents.operations import code

@@ -7,6 +7,7 @@ that is not the code's own, which could call it.
 
 from __future__ import annotations
 
+import io
 import sys
 import types
 from collections.abc import Callable
@@ -29,6 +30,7 @@ __all__ = [
     "check_value",
     "is_closed",
     "is_own",
+    "opened",
     "owner_of",
     "replace",
 ]
@@ -38,6 +40,7 @@ ALLOWED_MODULES = frozenset(
         "__future__",
         "abc",
         "array",
+        "ast",
         "base64",
         "binascii",
         "bisect",
@@ -45,6 +48,7 @@ ALLOWED_MODULES = frozenset(
         "cmath",
         "collections",
         "collections.abc",
+        "colorsys",
         "contextlib",
         "copy",
         "csv",
@@ -53,26 +57,40 @@ ALLOWED_MODULES = frozenset(
         "decimal",
         "difflib",
         "enum",
+        "fnmatch",
         "fractions",
         "functools",
         "graphlib",
         "hashlib",
         "heapq",
+        "hmac",
+        "html",
+        "html.parser",
+        "io",
+        "ipaddress",
         "itertools",
         "json",
+        "keyword",
         "math",
         "numbers",
         "operator",
+        "pprint",
         "queue",
         "random",
         "re",
+        "shlex",
         "statistics",
         "string",
         "struct",
         "textwrap",
+        "time",
+        "tomllib",
+        "types",
         "typing",
         "unicodedata",
+        "urllib.parse",
         "uuid",
+        "zoneinfo",
     ]
 )
 """The modules that code may import. Each is given as a `SafeModule`, which has the names that were looked at."""
@@ -93,6 +111,7 @@ _INSIDE = frozenset(
         "_heapq",
         "_hmac",
         "_json",
+        "_markupbase",
         "_md5",
         "_operator",
         "_py_abc",
@@ -107,10 +126,15 @@ _INSIDE = frozenset(
         "_statistics",
         "_struct",
         "_typing",
-        "zoneinfo",
+        "urllib.parse",
     ]
-) | {name.partition(".")[0] for name in ALLOWED_MODULES}
-"""Where the classes and functions of the allowed modules are defined."""
+) | {
+    name.partition(".")[0]
+    for name in ALLOWED_MODULES
+    - {"ast", "fnmatch", "io", "keyword", "pprint", "shlex", "tomllib", "types", "urllib.parse"}
+}
+"""Where the classes and functions of the allowed modules are defined. Of those that are taken out here only single
+functions and classes are of use: others in there open files, or make functions of code."""
 
 SANDBOX = "effectful_agents_sandbox"
 """The module that classes of restricted code are in. It is in `sys.modules`, where `dataclasses` looks."""
@@ -141,11 +165,13 @@ DOCUMENTED = frozenset(
 _CLOSED_TYPES = frozenset(
     {
         *(types.FrameType, types.TracebackType, types.CodeType, types.CellType, types.FunctionType, types.MethodType),
-        *(types.CoroutineType, types.AsyncGeneratorType, types.ModuleType, types.SimpleNamespace),
-        *(types.MappingProxyType, types.CapsuleType if hasattr(types, "CapsuleType") else types.CellType),
+        *(types.CoroutineType, types.AsyncGeneratorType, types.ModuleType),
+        *([types.CapsuleType] if hasattr(types, "CapsuleType") else []),
     }
 )
-_OPEN_TYPES = frozenset({types.GenericAlias, types.UnionType})
+_OPEN_TYPES = frozenset(
+    {types.GenericAlias, types.UnionType, types.MappingProxyType, types.SimpleNamespace, io.StringIO, io.BytesIO}
+)
 
 
 class SafeModule(types.ModuleType):
@@ -203,7 +229,7 @@ def _is_closed(cls: type) -> bool:
     module = cls.__module__
     if type(module) is str and module.startswith(_MACHINERY) and not issubclass(cls, Operation):
         return module not in _GUARDS
-    return is_standard(module) and module.partition(".")[0] not in _INSIDE | {"builtins"}
+    return is_standard(module) and module != "builtins" and not is_inside(module)
 
 
 _PACKAGES = ("effectful_agents", "effectful")
@@ -212,15 +238,22 @@ _GUARDS = frozenset(
     f"{__name__.rpartition('.')[0]}.{name}"
     for name in [
         "attributes",
+        "bases",
         "callables",
+        "callbacks",
         "calls",
         "classes",
+        "contexts",
         "environment",
+        "hints",
+        "makers",
         "matching",
         "metaclasses",
         "methods",
         "numeric",
+        "printing",
         "sizes",
+        "specials",
         "standard",
         "streams",
     ]
@@ -249,7 +282,7 @@ def is_foreign(module: object) -> bool:
 
 def is_inside(module: object) -> bool:
     """Whether a module is of the standard library, and its classes and public methods are the code's to use."""
-    return type(module) is str and module.partition(".")[0] in _INSIDE
+    return type(module) is str and (module in _INSIDE or module.partition(".")[0] in _INSIDE)
 
 
 _HARMLESS_KINDS = frozenset({types.FunctionType, types.MethodType, types.GeneratorType})
@@ -272,6 +305,14 @@ def check_value(value: Any) -> Any:
     if is_closed(kind):
         raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
     return value
+
+
+def opened(values: Any) -> Any:
+    """What is taken apart, if the code may look into it: a file gives its lines to whoever goes through it."""
+    kind = type(values)
+    if kind not in PLAIN and is_closed(kind) and hasattr(kind, "__next__"):
+        raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
+    return values
 
 
 def safe_module(name: str) -> SafeModule:

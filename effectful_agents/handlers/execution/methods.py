@@ -1,4 +1,4 @@
-"""Methods of the built-in classes that build values, held to the size that a value may have."""
+"""Methods of the built-in classes and of streams that build values, held to the size that a value may have."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from effectful_agents.handlers.execution.kinds import opened
 from effectful_agents.handlers.execution.sizes import (
     WORTH_COUNTING,
     check_count,
@@ -20,7 +21,7 @@ from effectful_agents.handlers.execution.sizes import (
 )
 from effectful_agents.handlers.execution.streams import taken
 
-__all__ = ["CHECKS", "checked_call", "checked_descriptor"]
+__all__ = ["CHECKS", "check_precision", "checked_call", "checked_descriptor"]
 
 # Each raises if what a method is about to build would be too large, and may give other arguments to call it with. The
 # method itself is called by who asks: `super().__add__(1)` in a class must not come back to that class.
@@ -44,7 +45,7 @@ def _check_replaced(value: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _check_joined(value: Any, parts: Any) -> tuple[Any, ...]:
-    many = parts if type(parts) in (list, tuple) else list(taken(parts, kept=True))
+    many = parts if type(parts) in (list, tuple) else list(taken(opened(parts), kept=True))
     check_size(length(value) * len(many) + sum(map(length, many)))
     return (many,)
 
@@ -59,7 +60,7 @@ def _check_bytes(value: int, length: Any = 1, *args: Any, **kwargs: Any) -> None
 
 
 def _check_extended(value: Any, more: Any) -> tuple[Any, ...]:
-    more = taken(more, kept=True)
+    more = taken(opened(more), kept=True)
     check_sum(value, more)
     return (more,)
 
@@ -69,6 +70,10 @@ def _reflected(check: Callable[[Any, Any], None]) -> Callable[..., None]:
         check(other, value)
 
     return reflected
+
+
+def _check_sought(value: Any, position: Any, whence: Any = 0) -> None:
+    check_count(position)  # what is written there comes after as many zeros
 
 
 CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
@@ -91,6 +96,7 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "__mod__": check_template,
     "__rmod__": _reflected(check_template),
     "__format__": check_spec,
+    "seek": _check_sought,
 }
 """What is checked before a method of this name of a built-in class is called."""
 
@@ -105,3 +111,9 @@ def checked_descriptor(descriptor: Any, /, target: Any, *args: Any, **kwargs: An
     """Call a method of a built-in class that is bound to nothing."""
     changed = CHECKS[descriptor.__name__](target, *args, **kwargs)
     return descriptor(target, *(args if changed is None else changed), **kwargs)
+
+
+def check_precision(value: Any) -> None:
+    """Raise if a precision is too large."""
+    if isinstance(value, int) and value > 100_000:
+        raise ValueError(f"a precision of {value} digits is too large here; 100,000 are allowed.")

@@ -14,7 +14,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from effectful_agents.handlers.execution import metaclasses, numeric, standard, streams
+from effectful_agents.handlers.execution import contexts, metaclasses, numeric, printing, standard, streams
+from effectful_agents.handlers.execution.attributes import SHARED
 from effectful_agents.handlers.execution.kinds import (
     ALLOWED_MODULES,
     MODULES,
@@ -23,6 +24,7 @@ from effectful_agents.handlers.execution.kinds import (
     VETTED,
     SafeModule,
     check_value,
+    is_closed,
     safe_module,
 )
 
@@ -35,6 +37,7 @@ _NAMES: Mapping[str, Any] = {
     "__future__": "annotations division absolute_import print_function unicode_literals with_statement generator_stop",
     "abc": "ABC ABCMeta abstractmethod",
     "array": "array ArrayType typecodes",
+    "ast": "literal_eval",
     "base64": "b16decode b16encode b32decode b32encode b32hexdecode b32hexencode b64decode b64encode b85decode "
     "b85encode a85decode a85encode decodebytes encodebytes standard_b64decode standard_b64encode urlsafe_b64decode "
     "urlsafe_b64encode z85decode z85encode",
@@ -47,7 +50,9 @@ _NAMES: Mapping[str, Any] = {
     "cmath": _ALL_PUBLIC,
     "collections": "ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque namedtuple",
     "collections.abc": _ALL_PUBLIC,
-    "contextlib": "AbstractContextManager ContextDecorator closing contextmanager nullcontext suppress",
+    "colorsys": _ALL_PUBLIC,
+    "contextlib": "AbstractContextManager ContextDecorator ExitStack closing contextmanager nullcontext "
+    "redirect_stdout suppress",
     "copy": "Error copy deepcopy replace",
     "csv": "Dialect DictReader DictWriter Error QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE QUOTE_NONNUMERIC QUOTE_NOTNULL "
     "QUOTE_STRINGS Sniffer excel excel_tab get_dialect list_dialects reader unix_dialect writer",
@@ -62,6 +67,7 @@ _NAMES: Mapping[str, Any] = {
     "get_close_matches ndiff restore unified_diff",
     "enum": "CONFORM CONTINUOUS EJECT Enum EnumCheck EnumMeta EnumType Flag FlagBoundary IntEnum IntFlag KEEP "
     "NAMED_FLAGS ReprEnum STRICT StrEnum UNIQUE auto member nonmember property unique verify",
+    "fnmatch": "filter fnmatch fnmatchcase translate",
     "fractions": "Fraction",
     "functools": "WRAPPER_ASSIGNMENTS WRAPPER_UPDATES cache cached_property cmp_to_key lru_cache partial partialmethod "
     "reduce singledispatch singledispatchmethod total_ordering update_wrapper wraps",
@@ -69,24 +75,37 @@ _NAMES: Mapping[str, Any] = {
     "hashlib": "algorithms_available algorithms_guaranteed blake2b blake2s md5 new sha1 sha224 sha256 sha384 sha3_224 "
     "sha3_256 sha3_384 sha3_512 sha512 shake_128 shake_256",
     "heapq": "heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest",
+    "hmac": "HMAC compare_digest digest new",
+    "html": "escape unescape",
+    "html.parser": "HTMLParser",
+    "io": "BytesIO SEEK_CUR SEEK_END SEEK_SET StringIO",
+    "ipaddress": _ALL_PUBLIC,
     "itertools": _ALL_PUBLIC,
     "json": "JSONDecodeError JSONDecoder JSONEncoder dump dumps load loads",
+    "keyword": "iskeyword issoftkeyword kwlist softkwlist",
     "math": _ALL_PUBLIC,
     "numbers": "Complex Integral Number Rational Real",
     "operator": _ALL_PUBLIC,
+    "pprint": "PrettyPrinter isreadable isrecursive pformat pp pprint saferepr",
     "queue": "Empty Full LifoQueue PriorityQueue Queue ShutDown SimpleQueue",
     "random": "Random betavariate binomialvariate choice choices expovariate gammavariate gauss getrandbits getstate "
     "lognormvariate normalvariate paretovariate randbytes randint random randrange sample seed setstate shuffle "
     "triangular uniform vonmisesvariate weibullvariate",
     "re": "A ASCII DOTALL I IGNORECASE M MULTILINE Match NOFLAG Pattern PatternError RegexFlag S U UNICODE VERBOSE X "
     "compile error escape findall finditer fullmatch match search split sub subn",
+    "shlex": "join quote split",
     "statistics": "NormalDist StatisticsError correlation covariance fmean geometric_mean harmonic_mean kde "
-    "linear_regression mean median median_grouped median_high median_low mode multimode pstdev pvariance quantiles "
-    "stdev variance",
+    "kde_random linear_regression mean median median_grouped median_high median_low mode multimode pstdev pvariance "
+    "quantiles stdev variance",
     "string": "Template ascii_letters ascii_lowercase ascii_uppercase capwords digits hexdigits octdigits printable "
     "punctuation whitespace",
     "struct": "Struct calcsize error iter_unpack pack pack_into unpack unpack_from",
     "textwrap": "TextWrapper dedent fill indent shorten wrap",
+    "time": "altzone asctime ctime daylight gmtime localtime mktime monotonic monotonic_ns perf_counter "
+    "perf_counter_ns process_time process_time_ns strftime strptime struct_time time time_ns timezone tzname",
+    "tomllib": "TOMLDecodeError loads",
+    "types": "BuiltinFunctionType EllipsisType FunctionType GeneratorType GenericAlias LambdaType MappingProxyType "
+    "MethodType ModuleType NoneType NotImplementedType SimpleNamespace UnionType",
     "typing": "AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator "
     "Awaitable BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container "
     "ContextManager Coroutine Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable "
@@ -99,8 +118,11 @@ _NAMES: Mapping[str, Any] = {
     "get_type_hints is_typeddict no_type_check overload override runtime_checkable",
     "unicodedata": "bidirectional category combining decimal decomposition digit east_asian_width is_normalized lookup "
     "mirrored name normalize numeric unidata_version",
+    "urllib.parse": "ParseResult SplitResult parse_qs parse_qsl quote quote_from_bytes quote_plus unquote unquote_plus "
+    "unquote_to_bytes urldefrag urlencode urljoin urlparse urlsplit urlunparse urlunsplit",
     "uuid": "NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RESERVED_FUTURE RESERVED_MICROSOFT RESERVED_NCS "
     "RFC_4122 SafeUUID UUID uuid3 uuid4 uuid5",
+    "zoneinfo": "ZoneInfo ZoneInfoNotFoundError available_timezones",
 }
 
 _COUNTED = ["count", "repeat", "product", "permutations", "combinations", "combinations_with_replacement"]
@@ -116,6 +138,7 @@ _INSTEAD: dict[str, dict[str, Any]] = {
         name: getattr(numeric.RANDOM, name) for name in _NAMES["random"].split() if hasattr(numeric.RANDOM, name)
     },
     "functools": {"WRAPPER_ASSIGNMENTS": standard._UPDATED, "WRAPPER_UPDATES": ()},
+    "contextlib": {"ExitStack": contexts.ExitStack, "redirect_stdout": printing.redirect_stdout},
     "decimal": {"MAX_PREC": 100_000},
 }
 _INSTEAD["random"]["Random"] = type(numeric.RANDOM)
@@ -124,6 +147,10 @@ _INSTEAD["random"]["Random"] = type(numeric.RANDOM)
 def _public(module: types.ModuleType) -> list[str]:
     names: Sequence[str] = getattr(module, "__all__", None) or [name for name in dir(module) if name[0] != "_"]
     return [name for name in names if not isinstance(getattr(module, name), types.ModuleType)]
+
+
+def _changeable(cls: type) -> list[str]:
+    return [name for base in cls.__mro__ for name, value in vars(base).items() if type(value) in (dict, list, set)]
 
 
 def _made(name: str) -> SafeModule:
@@ -140,7 +167,9 @@ def _made(name: str) -> SafeModule:
             if isinstance(value, list | dict | set):
                 value = copy.copy(value)  # the program's own stays as it is
             safe.__dict__[each] = value
-            if callable(value):
+            if isinstance(value, type):
+                SHARED.update(_changeable(value))
+            if callable(value) and not (isinstance(value, type) and is_closed(value)):
                 VETTED.add(id(value))
     return safe
 
@@ -150,7 +179,7 @@ def _load() -> None:
         MODULES[name] = _made(name)
         parent, _, child = name.rpartition(".")
         if parent:
-            MODULES[parent].__dict__[child] = MODULES[name]
+            MODULES.setdefault(parent, SafeModule(parent)).__dict__[child] = MODULES[name]
     # Counted iterators stand for those that are not, should one of these be met in another way.
     itertools = importlib.import_module("itertools")
     for name, value in _INSTEAD["itertools"].items():

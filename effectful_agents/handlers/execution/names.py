@@ -26,9 +26,11 @@ GUARDS = frozenset(
         "__metaclass__",
         "__sandbox__",
         "_add_",
+        "_annotated_",
         "_apply_",
         "_callee_",
         "_catchable_",
+        "_delegated_",
         "_format_",
         "_getattr_",
         "_getitem_",
@@ -41,10 +43,13 @@ GUARDS = frozenset(
         "_mapping_",
         "_mod_",
         "_mul_",
+        "_opened_",
+        "_operand_",
         "_pow_",
         "_print",
         "_print_",
         "_raisable_",
+        "_returned_",
         "_sequence_",
         "_tick_",
         "_unpack_sequence_",
@@ -140,21 +145,36 @@ def is_standard(module: object) -> bool:
 _TYPE_NODES = (
     *(ast.Expression, ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.Load),
     *(ast.BinOp, ast.BitOr, ast.UnaryOp, ast.USub, ast.Starred),
+    # Of texts that are no types: `Literal["read-only"]`, `Annotated[int, "0 < x <= 9"]`.
+    *(ast.Sub, ast.Div, ast.FloorDiv, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.Not),
 )
+
+
+_LONGEST = 10_000
+_BRACKETS = frozenset("()[]{}\\`")
 
 
 def is_safe_type_text(text: str) -> bool:
     """Whether a text that stands where a type is expected does nothing when somebody evaluates it.
 
     Whoever resolves annotations evaluates them with all powers, and outside of the sandbox: pydantic does, for one.
+    What cannot be parsed is harmless as long as it could call nothing in any case.
 
     >>> is_safe_type_text("list[Node] | None"), is_safe_type_text("__import__('os').system('id')")
     (True, False)
+    >>> is_safe_type_text("in metres, at least 1"), is_safe_type_text("in metres (at least 1)")
+    (True, False)
     """
+    if type(text) is not str or len(text) > _LONGEST or "\0" in text:
+        return False
+    source = text.strip()
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return True  # nobody can evaluate it
+        # `typing` evaluates a text that begins with a star in this way.
+        tree = ast.parse(f"({source},)[0]" if source.startswith("*") else source, mode="eval")
+    except SyntaxError:
+        return _BRACKETS.isdisjoint(text)
+    except (ValueError, RecursionError, MemoryError):
+        return False
     return is_type_expression(tree)
 
 

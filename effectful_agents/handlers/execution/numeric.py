@@ -11,7 +11,7 @@ from typing import Any
 from effectful_agents.handlers.execution import sizes
 from effectful_agents.handlers.execution.kinds import replace
 from effectful_agents.handlers.execution.sizes import check_count, check_number, check_size
-from effectful_agents.handlers.execution.streams import guarded_iter, stream, taken
+from effectful_agents.handlers.execution.streams import stream, taken
 
 __all__ = ["RANDOM"]
 
@@ -77,8 +77,6 @@ def format_(value: Any, format_spec: Any = "", /) -> str:
     """`format`."""
     return sizes.format_value(value, format_spec)
 
-
-replace(iter)(guarded_iter)
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "add": sizes.add,

@@ -18,6 +18,7 @@ from effectful_agents.handlers.execution.names import (
 )
 from effectful_agents.handlers.execution.nodes import as_statements, at, call
 from effectful_agents.handlers.execution.patterns import PatternPolicy
+from effectful_agents.handlers.execution.specials import TAKE_OPERANDS
 
 __all__ = ["RestrictedPythonPolicy"]
 
@@ -139,6 +140,8 @@ class RestrictedPythonPolicy(PatternPolicy):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """`a.b += c` reads, adds and writes as the guards see it; what stands before the dot is evaluated once."""
         value, target = self.visit(node.value), node.target
+        if isinstance(node.op, ast.Add | ast.BitOr):  # a list takes what it adds to itself apart
+            value = _opened(value)
         symbol = ast.Constant(_SYMBOLS[type(node.op)])
         if isinstance(target, ast.Name):
             self.check_name(node, target.id)
@@ -242,7 +245,24 @@ class RestrictedPythonPolicy(PatternPolicy):
         node.decorator_list = [call(one, "_callee_", one) for one in node.decorator_list]
         if node.name.startswith("__"):
             # It is called by operators and by functions in C, which count nothing.
-            node.body.insert(1 if ast.get_docstring(node, clean=False) is not None else 0, _tick(node))
+            first = 1 if ast.get_docstring(node, clean=False) is not None else 0
+            node.body[first:first] = [_tick(node), *_with_operand(node)]
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        node = self.node_contents_visit(node)
+        node.value = node.value and _returned(node.value)
+        return node
+
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.AST:
+        node = self.node_contents_visit(node)
+        node.value = call(node.value, "_delegated_", node.value)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self.check_function_argument_names(node)
+        node = self.node_contents_visit(node)
+        node.body = _returned(node.body)
         return node
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
@@ -258,11 +278,11 @@ class RestrictedPythonPolicy(PatternPolicy):
         return node
 
     def _annotation(self, node: ast.expr) -> ast.expr:
-        for part in ast.walk(node):
-            if isinstance(part, ast.Constant) and isinstance(part.value, str) and not is_safe_type_text(part.value):
-                self.error(part, f"the text {part.value!r} in an annotation does not only name types.")
+        for part in _type_texts(node, self.annotations_are_text):
+            if not is_safe_type_text(part):
+                self.error(node, f"the text {part!r} in an annotation does not only name types.")
         if not self.annotations_are_text:
-            return self.visit(node)
+            return call(node, "_annotated_", self.visit(node))
         # Whoever wants to know evaluates it, so it has to stay as it was written.
         if not is_type_expression(ast.Expression(node)):
             self.error(node, "an annotation can only name types here, where annotations are kept as texts.")
@@ -281,7 +301,14 @@ class RestrictedPythonPolicy(PatternPolicy):
 
     def _type_parameter(self, node: Any) -> ast.AST:
         self.check_name(node, node.name)
-        return self.node_contents_visit(node)
+        node = self.node_contents_visit(node)
+        for field in ("bound", "default_value"):
+            hint = getattr(node, field, None)
+            if isinstance(hint, ast.Tuple) and field == "bound":  # of constraints, as the compiler sees it
+                hint.elts = [call(one, "_annotated_", one) for one in hint.elts]
+            elif hint is not None:
+                setattr(node, field, call(hint, "_annotated_", hint))
+        return node
 
     visit_TypeVar = visit_ParamSpec = visit_TypeVarTuple = _type_parameter
 
@@ -289,17 +316,72 @@ class RestrictedPythonPolicy(PatternPolicy):
         node.name = self.visit(node.name)
         for parameter in node.type_params:
             self.visit(parameter)
-        node.value = self.visit(node.value)
+        node.value = call(node.value, "_annotated_", self.visit(node.value))
         return node
 
     def _contents(self, node: Any) -> ast.AST:
         return self.node_contents_visit(node)
 
-    visit_Module = visit_Assign = _contents
+    visit_Module = _contents
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        node = self.node_contents_visit(node)
+        if any(
+            isinstance(getattr(target, "slice", target), ast.Tuple | ast.List | ast.Slice) for target in node.targets
+        ):
+            node.value = _opened(node.value)
+        return node
+
+    def visit_Starred(self, node: ast.Starred) -> ast.AST:
+        node = self.node_contents_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = _opened(node.value)
+        return node
 
 
 def _tick(where: ast.AST) -> ast.Expr:
     return at(where, ast.Expr(call(where, "_tick_")))
+
+
+def _with_operand(method: ast.FunctionDef) -> list[ast.stmt]:
+    """What the method of an operator does first with what is on the other side."""
+    positional = [*method.args.posonlyargs, *method.args.args]
+    if method.name not in TAKE_OPERANDS or len(positional) < 2:
+        return []
+    name = positional[1].arg
+    value = call(method, "_operand_", ast.Name(name, ast.Load()))
+    return [at(method, ast.Assign([ast.Name(name, ast.Store())], value))]
+
+
+def _opened(value: ast.expr) -> ast.expr:
+    """What is taken apart; not where it is written there."""
+    written = (ast.Tuple, ast.List, ast.Constant, ast.JoinedStr, ast.BinOp, ast.ListComp)
+    return value if isinstance(value, written) else call(value, "_opened_", value)
+
+
+_NOT_TYPES = frozenset({"Annotated", "Literal"})
+
+
+def _type_texts(node: ast.AST, annotations_are_text: bool) -> Iterable[str]:
+    """The texts in an annotation, but for those that are no types, as far as a guard will see that it is so."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    name = node.value if isinstance(node, ast.Subscript) else None
+    if getattr(name, "id", getattr(name, "attr", None)) in _NOT_TYPES and not annotations_are_text:
+        return
+    for part in ast.iter_child_nodes(node):
+        yield from _type_texts(part, annotations_are_text)
+
+
+_NO_CALLABLES = (
+    *(ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda),
+)
+
+
+def _returned(value: ast.expr) -> ast.expr:
+    """What a function returns, looked at where it may be something that can be called."""
+    return value if isinstance(value, _NO_CALLABLES) else call(value, "_returned_", value)
 
 
 def _is_number_at_once(node: ast.BinOp) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from effectful_agents.errors import OptionError
-from effectful_agents.generated import remember_source
+from effectful_agents.generated import parsed
 from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
@@ -24,6 +24,7 @@ from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX
 from effectful_agents.handlers.execution.limits import Limits, running
 from effectful_agents.handlers.execution.names import is_identifier
 from effectful_agents.handlers.execution.policy import RestrictedPythonPolicy
+from effectful_agents.handlers.execution.printing import not_redirected
 from effectful_agents.handlers.execution.standard import EVALUATE
 from effectful_agents.messages import SystemMessage
 from effectful_agents.operations import code
@@ -58,8 +59,8 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
 
     # Args (notes for programmers: the docstring above goes to the model):
     #   policy: the class that code is compiled by, in the place of `RestrictedPythonPolicy`. It has to write the same
-    #     guards; RestrictedPython's own `RestrictingNodeTransformer` does, and counts no steps, so that with it a loop
-    #     without calls has no end in time.
+    #     guards. RestrictedPython's own `RestrictingNodeTransformer` writes fewer: it counts no steps, so that a loop
+    #     without calls has no end in time, and looks at nothing that a function returns.
     #   seconds: time on the clock for one `exec` or `eval`, and for one call of a function that it has left behind;
     #     None is for ever.
     #   size: characters, bytes or items of one value, and binary digits of one integer.
@@ -103,8 +104,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     @implements(code.parse)
     def parse(self, source: str, filename: str) -> ast.Module:
         # What is allowed is decided when the tree is compiled.
-        remember_source(source, filename)
-        return ast.parse(source, filename)
+        return parsed(source, filename)
 
     @implements(code.compile)
     def compile(
@@ -153,7 +153,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     def _run(self) -> Generator[None]:
         # A signal that the code has eaten, by a `return` in a `finally`, comes out at the end. The precision of decimal
         # arithmetic belongs to the program.
-        with SignalScope(), decimal.localcontext(), running(self.limits, _is_code_of_ours):
+        with SignalScope(), decimal.localcontext(), not_redirected(), running(self.limits, _is_code_of_ours):
             yield
 
 

@@ -15,18 +15,22 @@ import inspect
 import operator
 import queue
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from effectful_agents.handlers.execution.attributes import get_attribute, set_attribute
-from effectful_agents.handlers.execution.callables import stored
-from effectful_agents.handlers.execution.calls import callee, check_new_attribute
-from effectful_agents.handlers.execution.classes import NAMES_OF, base_of
-from effectful_agents.handlers.execution.kinds import RESTRICTED, SANDBOX, is_own, replace
+from effectful_agents.handlers.execution.bases import base_of
+from effectful_agents.handlers.execution.callables import OwnDispatch, answering, guarded, stored
+from effectful_agents.handlers.execution.callbacks import remember_init
+from effectful_agents.handlers.execution.calls import callee
+from effectful_agents.handlers.execution.classes import NAMES_OF
+from effectful_agents.handlers.execution.hints import check_hint
+from effectful_agents.handlers.execution.kinds import HOME, RESTRICTED, SANDBOX, is_own, replace
+from effectful_agents.handlers.execution.makers import check_new_attribute
 from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
 
-__all__ = ["EVALUATE"]
+__all__ = ["EVALUATE", "hints_of"]
 
 EVALUATE: list[Callable[[str, dict[str, Any]], Any]] = []
 """Evaluates the text of a type under the policy; set by the executor's module, which this one cannot import."""
@@ -109,7 +113,7 @@ def _evaluated(hint: Any, names: dict[str, Any]) -> Any:
         hint = hint.__forward_arg__
     if isinstance(hint, str):
         if not is_safe_type_text(hint):
-            raise NameError(f"the text {hint!r} does not only name types; it is not evaluated here.")
+            raise TypeError(f"the text {hint!r} does not only name types; it is not evaluated here.")
         return _evaluated(EVALUATE[0](hint, names), names)
     if hint is None:
         return type(None)
@@ -135,19 +139,27 @@ def _is_text(hint: Any) -> bool:
 @replace(typing.get_type_hints)
 def get_type_hints(obj: Any, globalns: Any = None, localns: Any = None, include_extras: bool = False) -> dict[str, Any]:
     """`typing.get_type_hints`, for functions and classes of the code itself."""
-    names = {**(globalns or {}), **(localns or {})}
-    if isinstance(obj, type):
-        found: dict[str, Any] = {}
-        for base in reversed(obj.__mro__):
-            if is_own(base):
-                here = {**_globals_of(base), **names}
-                found |= {name: _evaluated(hint, here) for name, hint in inspect.get_annotations(base).items()}
-    elif isinstance(obj, FunctionType) and _is_ours(obj):
-        here = {**obj.__globals__, **names}
-        found = {name: _evaluated(hint, here) for name, hint in obj.__annotations__.items()}
-    else:
+    if not (is_own(obj) if isinstance(obj, type) else isinstance(obj, FunctionType) and _is_ours(obj)):
         raise TypeError("only the types of functions and classes that are defined here can be read.")
+    found = hints_of(obj, {**(globalns or {}), **(localns or {})})
     return found if include_extras else {name: _without_extras(hint) for name, hint in found.items()}
+
+
+def hints_of(obj: Any, names: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The annotations of a function or class of the code as types, for the code and for the program."""
+    names = names or {}
+    if not isinstance(obj, type):
+        inner = getattr(obj, "__func__", obj)
+        here = {**inner.__globals__, **names}
+        return {name: _evaluated(hint, here) for name, hint in inner.__annotations__.items()}
+    found: dict[str, Any] = {}
+    for base in reversed(obj.__mro__):
+        if is_own(base):
+            here = {**HOME.__dict__, **NAMES_OF.get(base, {}), **names}
+            found |= {name: _evaluated(hint, here) for name, hint in inspect.get_annotations(base).items()}
+        else:
+            found |= typing.get_type_hints(base, localns=dict(names), include_extras=True)
+    return found
 
 
 def _without_extras(hint: Any) -> Any:
@@ -156,14 +168,10 @@ def _without_extras(hint: Any) -> Any:
     return hint
 
 
-def _globals_of(cls: type) -> dict[str, Any]:
-    return NAMES_OF.get(cls, {})
-
-
 @replace(functools.singledispatch)
 def singledispatch(function: Any) -> Any:
     """`functools.singledispatch`; a type that is written as text is evaluated under the policy."""
-    dispatcher = functools.singledispatch(function)
+    dispatcher = functools.singledispatch(callee(function))
     register = dispatcher.register
 
     def registered(cls: Any, func: Any = None) -> Any:
@@ -171,17 +179,17 @@ def singledispatch(function: Any) -> Any:
             hints = [hint for name, hint in get_type_hints(cls).items() if name != "return"]
             if not hints:
                 raise TypeError("a function that is registered without a class needs an annotation.")
-            return register(hints[0], cls)
+            return register(hints[0], callee(cls))
         if func is None:
-            return lambda other: register(cls, other)
-        return register(cls, func)
+            return lambda other: register(cls, callee(other))
+        return register(cls, callee(func))
 
     dispatcher.register = registered
     return dispatcher
 
 
 @replace(functools.singledispatchmethod)
-class singledispatchmethod(functools.singledispatchmethod):
+class singledispatchmethod(OwnDispatch, functools.singledispatchmethod):
     """`functools.singledispatchmethod`."""
 
     def __init__(self, func: Any) -> None:
@@ -215,8 +223,43 @@ def _check_changeable(value: Any) -> None:
         raise TypeError(f"`{value.__name__}` cannot be changed here.")
 
 
+@replace(dataclasses.dataclass)
+def dataclass(cls: Any = None, /, **options: Any) -> Any:
+    """`dataclasses.dataclass`."""
+    if cls is None:
+        return functools.partial(dataclass, **options)
+    if not isinstance(cls, type) or not is_own(cls):
+        raise TypeError(f"`{getattr(cls, '__name__', cls)}` cannot be changed here.")
+    return _with_guarded_init(dataclasses.dataclass(**options)(cls))
+
+
+def _with_guarded_init(cls: Any) -> Any:
+    """Have the `__init__` that `dataclass` has written look at what it keeps: the class may be called from C."""
+    written = vars(cls).get("__init__")
+    if type(written) is FunctionType and written.__globals__ is HOME.__dict__:
+
+        @functools.wraps(written)
+        def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
+            written(self, *map(stored, args), **{name: stored(value) for name, value in kwargs.items()})
+
+        cls.__init__ = remember_init(__init__)
+    return cls
+
+
+@replace(dataclasses.field)
+def field(**options: Any) -> Any:
+    """`dataclasses.field`."""
+    factory = options.get("default_factory", dataclasses.MISSING)
+    if factory is not dataclasses.MISSING:
+        factory = guarded(factory)
+        options["default_factory"] = factory if isinstance(factory, type) else answering(factory)
+    if "default" in options:
+        options["default"] = stored(options["default"])
+    return dataclasses.field(**options)
+
+
 for _decorator in (
-    *(dataclasses.dataclass, functools.total_ordering, abc.abstractmethod),
+    *(functools.total_ordering, abc.abstractmethod),
     *(typing.final, typing.runtime_checkable, typing.no_type_check, typing.override, typing.overload),
 ):
     _only_own(_decorator)
@@ -246,8 +289,7 @@ def _checked_fields(fields: Iterable[Any]) -> list[tuple[Any, ...]]:
         name, *rest = (field,) if isinstance(field, str) else field
         kind, *default = rest or ["typing.Any"]
         check_new_attribute(name)
-        if isinstance(kind, str) and not is_safe_type_text(kind):
-            raise ValueError(f"the text {kind!r} does not only name types.")
+        check_hint(kind)
         made.append((name, kind, *map(stored, default)))
     return made
 
@@ -267,7 +309,8 @@ def make_dataclass(
         raise TypeError("`module` and `decorator` cannot be set here.")
     bases = tuple([base_of(base) for base in bases])
     names = {name: stored(value) for name, value in namespace.items()}
-    return dataclasses.make_dataclass(cls_name, fields, bases=bases, namespace=names, module=SANDBOX, **options)
+    made = dataclasses.make_dataclass(cls_name, fields, bases=bases, namespace=names, module=SANDBOX, **options)
+    return _with_guarded_init(made)
 
 
 class _Unwaiting:

@@ -1,0 +1,116 @@
+"""Functions that the library is given, and calls: which of them may be called as they are.
+
+`map(f, values)` calls `f` from C, where no guard looks at the values. With a function that only works on them that does
+no harm. One that calls what it gets (`map` itself, `property`, `SequenceMatcher`), or keeps it to have it called, is to
+be called by a guard there too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import types
+import typing
+from enum import EnumType
+from typing import Any
+
+from effectful_agents.handlers.execution.kinds import HOME, PLAIN, RESTRICTED, is_own
+from effectful_agents.handlers.execution.names import is_standard
+
+__all__ = ["DIRECT", "calls_nothing", "is_called_inside", "is_made_inside", "is_outside", "remember_init"]
+
+DIRECT: set[int] = set()
+"""Functions and classes that may be called as they are: they call nothing back, and build nothing large."""
+
+_inits: set[types.CodeType] = set()
+
+
+def remember_init(init: Any) -> Any:
+    """Take an `__init__` for one that looks at what it is given."""
+    _inits.add(init.__code__)
+    return init
+
+
+def is_made_inside(cls: type) -> bool:
+    """Whether objects of a class are made by functions of the code, which pass nothing on past a guard.
+
+    One that derives from `defaultdict`, say, keeps what it is given.
+    """
+    init, new = cls.__init__, cls.__new__
+    return (init is object.__init__ or _is_compiled(init)) and (new is object.__new__ or _is_compiled(new))
+
+
+def _is_compiled(function: Any) -> bool:
+    """Whether the policy has compiled a function; not `dataclass`, which does so among the names of `SANDBOX`."""
+    if type(function) is not types.FunctionType:
+        return False
+    if function.__builtins__ is not RESTRICTED:
+        return function.__code__ in _inits
+    return function.__globals__ is not HOME.__dict__
+
+
+def is_called_inside(kind: type) -> bool:
+    """Whether objects of a class of the code are called by a function that passes nothing on past a guard."""
+    return not is_outside(getattr(kind, "__call__", None))  # noqa: B004 - it is what stands there that matters
+
+
+def is_outside(function: Any) -> bool:
+    """Whether a function belongs to the language or its library; a program's own gets what it is given as it is."""
+    if isinstance(function, types.FunctionType):
+        module = function.__globals__.get("__name__")
+        return is_standard(module)
+    if isinstance(function, types.MethodType):
+        return is_outside(function.__func__)
+    if isinstance(function, type):
+        if is_own(function):
+            return isinstance(function, EnumType) or not is_made_inside(function)
+        return is_standard(function.__module__)
+    return is_standard(type(function).__module__)
+
+
+_ARITHMETIC = frozenset({"math", "cmath", "binascii", "unicodedata", "_struct", "_operator"})
+_DATA_MODULES = frozenset({"array", "datetime", "decimal", "fractions", "uuid", "numbers", "abc", "collections.abc"})
+_DATA_CLASSES = frozenset({"Counter", "OrderedDict", "ChainMap", "UserDict", "UserList", "UserString", "deque"})
+
+
+def _is_data(cls: type) -> bool:
+    """Whether a class of the library is one of values, which call nothing."""
+    module = cls.__module__
+    return (
+        cls in PLAIN
+        or cls in (object, memoryview, typing.Generic, typing.Protocol)
+        or module in _DATA_MODULES
+        or (module == "collections" and cls.__name__ in _DATA_CLASSES)
+        or issubclass(cls, BaseException)
+    )
+
+
+def calls_nothing(function: Any) -> bool:
+    """Whether something that can be called does not call what it is given, nor keeps it for others that do."""
+    kind = type(function)
+    if id(function) in DIRECT:
+        return True
+    if isinstance(function, type):
+        if isinstance(function, EnumType):
+            return len(function) > 0
+        if is_own(function):
+            return is_made_inside(function) or all(is_own(cls) or _is_data(cls) for cls in function.__mro__)
+        return _is_data(function) or not is_standard(function.__module__)
+    if kind is functools.partial:
+        return calls_nothing(function.func)
+    if kind is types.GenericAlias:
+        return calls_nothing(function.__origin__)
+    if is_called_inside(kind) if is_own(kind) else not is_outside(function):
+        return True
+    if kind is types.BuiltinFunctionType:
+        owner = function.__self__
+        if isinstance(owner, types.ModuleType):
+            return owner.__name__ in _ARITHMETIC
+        return _is_data(owner if isinstance(owner, type) else type(owner))
+    if kind in (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType):
+        return _is_data(function.__objclass__)
+    if kind is types.MethodWrapperType:
+        return _is_data(type(function.__self__))
+    if is_own(kind) or isinstance(function, contextlib.ContextDecorator):
+        return False  # it is called by a function of the library that calls what it decorates
+    return kind not in (types.FunctionType, types.MethodType)

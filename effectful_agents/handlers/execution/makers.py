@@ -1,0 +1,98 @@
+"""What functions of the library that make classes and namespaces are given: names, types, and bases."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from enum import EnumType
+from typing import Any
+
+from effectful_agents.handlers.execution.bases import base_of
+from effectful_agents.handlers.execution.callables import stored
+from effectful_agents.handlers.execution.hints import check_hint
+from effectful_agents.handlers.execution.kinds import SANDBOX
+from effectful_agents.handlers.execution.names import is_attribute
+
+__all__ = ["check_new_attribute", "checked_arguments"]
+
+_OTHERS = frozenset({types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType})
+
+type _Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
+    """The arguments for a function, read once, if it makes something of names."""
+    if type(function) in _OTHERS:
+        return args, kwargs
+    if isinstance(function, EnumType):
+        return _enum(args, kwargs) if len(args) + len(kwargs) > 1 else (args, kwargs)
+    if function is typing.NamedTuple or function is typing.TypedDict:
+        return _typed_fields(function, args, kwargs)
+    return _namespace(args, kwargs) if _makes_namespace(function) else (args, kwargs)
+
+
+def _makes_namespace(function: Any) -> bool:
+    if isinstance(function, type):
+        return issubclass(function, types.SimpleNamespace)
+    if isinstance(function, types.MethodWrapperType | types.WrapperDescriptorType):
+        owner = getattr(function, "__objclass__", None) or type(function.__self__)
+        return function.__name__ == "__init__" and issubclass(owner, types.SimpleNamespace)
+    return False
+
+
+def _namespace(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
+    """The arguments of a `SimpleNamespace`, whose names become attributes; a mapping comes as names, too."""
+    owner, given = args[:-1], dict(args[-1]) if args and isinstance(args[-1], Mapping) else {}
+    for name, value in given.items():
+        check_new_attribute(name)
+        stored(value)
+    for name in kwargs:
+        check_new_attribute(name)
+    return owner if given else args, {**given, **kwargs}
+
+
+def _enum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
+    """The arguments of the functional form of an enumeration, whose names become attributes of the class.
+
+    They are read once: another time something else could be there.
+    """
+    if {"module", "qualname"} & kwargs.keys():
+        raise TypeError("`module` and `qualname` of an enumeration cannot be set here.")
+    kwargs = {**kwargs, "module": SANDBOX}
+    if kwargs.get("type") is not None:
+        kwargs["type"] = base_of(kwargs["type"])
+    if len(args) > 1:
+        args = (args[0], _enum_names(args[1]), *args[2:])
+    elif "names" in kwargs:
+        kwargs["names"] = _enum_names(kwargs["names"])
+    return args, kwargs
+
+
+def _typed_fields(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The arguments of the functional form of a named tuple or a typed dictionary; they are read once, too."""
+    name, *rest = args
+    fields = rest[0] if rest else kwargs.pop("fields", ())
+    made = [(key, hint) for key, hint in (fields.items() if isinstance(fields, dict) else fields)]
+    for key, hint in made:
+        check_new_attribute(key) if function is typing.NamedTuple else None
+        check_hint(hint)
+    return (name, dict(made) if function is typing.TypedDict else made), kwargs
+
+
+def _enum_names(names: Any) -> list[Any]:
+    if isinstance(names, str):
+        names = names.replace(",", " ").split()
+    pairs = names.items() if isinstance(names, dict) else names
+    made: list[Any] = []
+    for each in pairs:
+        name, *value = (each,) if isinstance(each, str) else each
+        check_new_attribute(name)
+        made.append((name, *map(stored, value)) if value else name)
+    return made
+
+
+def check_new_attribute(name: Any) -> None:
+    """Raise if a class that is made of a text cannot have an attribute of this name."""
+    if type(name) is not str or not is_attribute(name) or (name.startswith("__") and name.endswith("__")):
+        raise ValueError(f"a class made here cannot have an attribute `{name}`.")

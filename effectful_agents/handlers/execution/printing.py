@@ -1,0 +1,112 @@
+"""What restricted code prints: to the standard output of the moment, or to an object of its own."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import pprint as _pprint
+import sys
+from collections.abc import Generator
+from contextvars import ContextVar
+from typing import Any
+
+from effectful_agents.handlers.execution import calls, limits
+from effectful_agents.handlers.execution.attributes import get_attribute
+from effectful_agents.handlers.execution.kinds import replace
+from effectful_agents.handlers.execution.sizes import check_count
+
+__all__ = ["PrettyPrinter", "PrintCollector", "not_redirected", "pformat", "pprint", "print_", "redirect_stdout"]
+
+_target: ContextVar[Any] = ContextVar("effectful_agents_printing_target", default=None)
+
+
+def print_(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False) -> None:
+    """`print`."""
+    limits.tick()
+    file = _target.get() if file is None else file
+    if file is None:
+        text = (" " if sep is None else sep).join([str(value) for value in values])
+        limits.counted(len(text) + 1)
+        builtins.print(text, end=end, file=sys.stdout, flush=flush)
+        return
+    write = calls.callee(get_attribute(file, "write"))
+    for number, value in enumerate(values):
+        if number:
+            write(" " if sep is None else sep)
+        write(str(value))
+    write("\n" if end is None else end)
+    if flush:
+        calls.apply(get_attribute(file, "flush"))
+
+
+class PrintCollector:
+    """The collector of RestrictedPython's own policy: it collects nothing, and prints."""
+
+    def __init__(self, getattr: Any = None) -> None:
+        self._call_print = print_
+
+    def __call__(self) -> str:
+        return ""
+
+
+@replace(contextlib.redirect_stdout)
+class redirect_stdout(contextlib.AbstractContextManager[Any]):
+    """`contextlib.redirect_stdout`, for what the code prints: the output of the process stays where it is."""
+
+    def __init__(self, new_target: Any) -> None:
+        self._new_target = new_target
+        self._before: list[Any] = []
+
+    def __enter__(self) -> Any:
+        self._before.append(_target.get())
+        _target.set(self._new_target)
+        return self._new_target
+
+    def __exit__(self, *error: object) -> None:
+        _target.set(self._before.pop())
+
+
+@contextlib.contextmanager
+def not_redirected() -> Generator[None]:
+    """What is printed in the block is printed; what the code redirects is so no longer than until its end."""
+    token = _target.set(None)
+    try:
+        yield
+    finally:
+        _target.reset(token)
+
+
+@replace(_pprint.pformat)
+def pformat(object: Any, indent: int = 1, *args: Any, **options: Any) -> str:
+    """`pprint.pformat`."""
+    check_count(indent)
+    return _pprint.pformat(object, indent, *args, **options)
+
+
+@replace(_pprint.pprint)
+def pprint(object: Any, stream: Any = None, *args: Any, **options: Any) -> None:
+    """`pprint.pprint`."""
+    print_(pformat(object, *args, **options), file=stream)
+
+
+@replace(_pprint.pp)
+def pp(object: Any, *args: Any, sort_dicts: bool = False, **options: Any) -> None:
+    """`pprint.pp`."""
+    pprint(object, *args, sort_dicts=sort_dicts, **options)
+
+
+@replace(_pprint.PrettyPrinter)
+class PrettyPrinter:
+    """`pprint.PrettyPrinter`."""
+
+    def __init__(self, indent: int = 1, width: int = 80, depth: Any = None, stream: Any = None, **options: Any) -> None:
+        self._stream = stream
+        self._options = {"indent": indent, "width": width, "depth": depth, **options}
+
+    def pformat(self, object: Any) -> str:
+        """A value as a text."""
+        return pformat(object, **self._options)
+
+    def pprint(self, object: Any) -> None:
+        """Print a value."""
+        pprint(object, self._stream, **self._options)

@@ -1,0 +1,126 @@
+"""What the program has among its names, and what it asks of what the code has made."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import types
+
+import pytest
+
+from effectful_agents import Tool
+from effectful_agents.encoding.parameters import json_schema_for
+from effectful_agents.errors import DefinitionError, EncodingError
+from effectful_agents.types.local_types import leave_names
+from tests.sandbox.running import printed, run, value_of
+
+HARMFUL = "().__class__.__base__.__subclasses__()[0] and int"
+
+
+@pytest.mark.parametrize("kind", ["T", "list[T]", "Kinds[1]"])
+def test_a_text_that_names_another_is_not_evaluated_with_all_powers(kind):
+    env = run(
+        f"class Kinds:\n  def __class_getitem__(cls, key): return T\nT = {HARMFUL!r}\n"
+        f"def f(x: {kind!r}) -> int:\n  'Say something.'\n  return 1"
+    )
+    with pytest.raises(EncodingError, match="name types"):
+        json_schema_for(env["f"])
+    with pytest.raises(DefinitionError, match="name types"):
+        _ = Tool.define(env["f"]).__signature__
+
+
+def test_types_of_functions_of_the_code_are_read_as_elsewhere():
+    env = run(
+        "from typing import Annotated, Literal\nfrom dataclasses import dataclass\n"
+        "@dataclass\nclass Item:\n  name: 'str'\n"
+        "def f(a: 'list[int] | None', b: Literal['x-y', '*'] = '*', c: Annotated[int, 'cm (or so)'] = 1) -> 'Item':\n"
+        "  'Say something.'\n  return Item(str(a))"
+    )
+    schema = json_schema_for(env["f"])
+    assert schema["properties"]["b"]["enum"] == ["x-y", "*"]
+    assert Tool.define(env["f"]).__signature__.return_annotation is env["Item"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *(
+            "got = [line for line in file]",
+            "got = [*file]",
+            "first, *got = file",
+            "got = next(file)",
+            "got = ''.join(file)",
+        ),
+        *("got = list(file)", "got = []\ngot += file", "got = []\ngot[:] = file", "got = []\ngot.extend(file)"),
+        *("def g(): yield from file\ngot = list(g())", "got = max(*file)", "got = dict.fromkeys(file)"),
+    ],
+)
+def test_a_file_of_the_program_is_not_taken_apart(source, tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("a\nb\n")
+    with path.open() as file, pytest.raises(TypeError, match="not available"):
+        run(source, {"file": file})
+
+
+def test_streams_in_memory_are_open():
+    stream = io.StringIO("a\nb")
+    assert value_of("[line.strip() for line in stream]", {"stream": stream}) == ["a", "b"]
+    run("print('x', file=stream)", {"stream": stream})
+    assert stream.getvalue() == "a\nbx\n"
+
+
+def test_read_only_views_are_read_and_stay_read_only():
+    @dataclasses.dataclass
+    class Reading:
+        value: float = dataclasses.field(metadata={"unit": "cm"})
+
+    inner = {"a": 1}
+    env = {"view": types.MappingProxyType(inner), "Reading": Reading}
+    run(
+        "import dataclasses\nunit = dataclasses.fields(Reading)[0].metadata['unit']\n"
+        "both, same, copy = view | {'b': 2}, view == {'a': 1}, dict(view)\ncopy['c'] = 3",
+        env,
+    )
+    assert (env["unit"], env["both"], env["same"], inner) == ("cm", {"a": 1, "b": 2}, True, {"a": 1})
+    with pytest.raises(TypeError, match="cannot be changed"):
+        run("view['b'] = 2", env)
+
+
+def test_of_an_operation_there_is_the_call():
+    @Tool.define
+    def double(x: int) -> int:
+        """Twice a number."""
+        return 2 * x
+
+    env = {"double": double}
+    assert value_of("double(2), double.__name__, double.description", env) == (4, "double", "Twice a number.")
+    for name in ("function", "_perform_unhandled", "forward_past"):
+        for expression in (f"double.{name}", f"type(double).{name}", f"getattr(double, {name!r})"):
+            with pytest.raises(AttributeError, match="of an operation is not available"):
+                value_of(expression, env)
+
+
+def test_what_the_code_redirects_is_redirected_until_its_end():
+    redirect = "import contextlib, io\nkept = io.StringIO()\n"
+    assert (
+        printed(redirect + "with contextlib.redirect_stdout(kept): print('a')\nprint(kept.getvalue() * 2)")
+        == "a\na\n\n"
+    )
+    assert printed(redirect + "contextlib.redirect_stdout(kept).__enter__()\nprint('a')") == ""
+    assert printed("print('b')") == "b\n"
+
+
+@pytest.mark.parametrize("kind", ["Kinds[1]", "Kinds.text", "list['Kinds.text']"])
+def test_a_text_in_a_class_that_leads_to_another_is_not_evaluated_either(kind):
+    env = run(
+        "from dataclasses import dataclass\nfrom effectful_agents import Tool\n"
+        "def make():\n"
+        f"  class Kinds:\n    text = {HARMFUL!r}\n    def __class_getitem__(cls, key): return {HARMFUL!r}\n"
+        f"  @dataclass\n  class Item:\n    x: {kind!r} = 1\n"
+        "  @Tool.define\n  def f(x: Item) -> int:\n    'Say something.'\n    return 1\n  return f, Item, Kinds\n"
+        "tool, Item, Kinds = make()".replace("from effectful_agents import Tool\n", ""),
+        {"Tool": Tool},
+    )
+    leave_names(env["Item"], {"Item": env["Item"], "Kinds": env["Kinds"]})
+    with pytest.raises(Exception, match=r"Kinds|name types"):
+        json_schema_for(env["tool"])
