@@ -24,19 +24,8 @@ from effectful_agents.testing import ScriptedModel, batch, calls, says
 
 EXAMPLES = Path(__file__).parent.parent / "llm_examples"
 NAMES = [
-    *(
-        "best_trip",
-        "chatbot",
-        "confirm",
-        "data/planets",
-        "durable/research",
-        "extract",
-        "fan_out",
-        "joke",
-        "limerick",
-        "primes",
-    ),
-    *("reasoning/countdown", "streaming_chat", "vacation", "word_rule"),
+    *("best_trip", "chatbot", "confirm", "data/planets", "durable/research", "extract", "fan_out", "joke", "limerick"),
+    *("primes", "reasoning/countdown", "remembering", "streaming_chat", "vacation", "word_rule"),
 ]
 
 
@@ -181,6 +170,28 @@ def test_chatbot_remembers(run):
     assert "I am in France" in user_text(first)
     assert "where am I?" in user_text(second)
     assert "A friendly companion" in first["messages"][0]["content"]
+
+
+REMEMBERING = """
+import sys
+from effectful_agents import handler
+from effectful_agents.harness.launcher import main
+from effectful_agents.testing import ScriptedModel, calls
+
+path, database, *words = sys.argv[1:]
+noting = [calls("note", fact="likes tea")] if "tea." in words else []
+with handler(ScriptedModel(*noting, lambda request: f"{len(request['messages'])} messages.")):
+    sys.exit(main([path, "--model", "scripted", "--persist-db", database, *words]))
+"""
+
+
+def test_remembering_goes_on_in_another_process(tmp_path):
+    def process(words: str) -> str:
+        command = [sys.executable, "-c", REMEMBERING, path("remembering"), str(tmp_path / "chat.db"), *words.split()]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    assert process("I am Ann, and I like tea.") == "4 messages.\n(noted so far: likes tea)\n"
+    assert process("What could you offer me?") == "6 messages.\n(noted so far: likes tea)\n"
 
 
 # The main example

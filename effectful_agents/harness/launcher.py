@@ -54,17 +54,32 @@ def run(launch: Launch) -> int:
     try:
         source = read_script(launch.script)
         stack = stack_of(launch.options)
-    except (ConfigurationError, StorageError) as error:
+    except (ConfigurationError, JournalError, StorageError) as error:
         return fail(str(error), code=2)
-    with contextlib.ExitStack() as installed:
-        try:
+    module = become_main(launch.script, launch.arguments)
+    path = str(module.__file__)
+    try:
+        # What the script raises goes through the stack: a journal writes down how its run ended.
+        with contextlib.ExitStack() as installed:
             installed.enter_context(stack)
-        except JournalError as error:
-            return fail(one_line(error), code=1)
-        # Whoever renders the conversation shows more than the progress, on the same screen.
-        if sys.stderr.isatty() and not launch.options.get("render"):
-            installed.enter_context(_progress())
-        return _run(source, launch)
+            # Whoever renders the conversation shows more than the progress, on the same screen.
+            if sys.stderr.isatty() and not launch.options.get("render"):
+                installed.enter_context(_progress())
+            _execute(source, module)
+    except SystemExit as exit_:
+        return _exit_code(exit_)
+    except KeyboardInterrupt:
+        return fail("interrupted.", code=130)
+    except (
+        *(ConfigurationError, ProviderError, LimitExceeded, StorageError),
+        *(JournalError, ReplayDivergence, UncertainEffect),
+    ) as error:
+        if isinstance(error, DefinitionError | EncodingError | HistoryError):
+            return show_traceback(error, path)
+        return fail(one_line(error), code=1)
+    except BaseException as error:
+        return show_traceback(error, path)
+    return 0
 
 
 def read_script(script: str) -> bytes:
@@ -128,28 +143,15 @@ def become_main(script: str, arguments: Sequence[str]) -> types.ModuleType:
     return module
 
 
-def _run(source: bytes, launch: Launch) -> int:
+def _execute(source: bytes, module: types.ModuleType) -> None:
     """Execute the script as `__main__`."""
-    module = become_main(launch.script, launch.arguments)
-    path = str(module.__file__)
+    # Not to inherit the `from __future__` imports of this module.
+    code = compile(source, str(module.__file__), "exec", dont_inherit=True)
     try:
-        # Not to inherit the `from __future__` imports of this module.
-        code = compile(source, path, "exec", dont_inherit=True)
         exec(code, module.__dict__)
     except SystemExit as exit_:
-        return _exit_code(exit_)
-    except KeyboardInterrupt:
-        return fail("interrupted.", code=130)
-    except (
-        *(ConfigurationError, ProviderError, LimitExceeded, StorageError),
-        *(JournalError, ReplayDivergence, UncertainEffect),
-    ) as error:
-        if isinstance(error, DefinitionError | EncodingError | HistoryError):
-            return show_traceback(error, path)
-        return fail(one_line(error), code=1)
-    except BaseException as error:
-        return show_traceback(error, path)
-    return 0
+        if exit_.code not in (None, 0):
+            raise
 
 
 def _exit_code(exit_: SystemExit) -> int:

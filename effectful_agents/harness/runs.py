@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from effectful_agents.errors import ConfigurationError, JournalError
-from effectful_agents.handlers.durability import SqliteCheckpointer
-from effectful_agents.handlers.durability.runs import find_run, journal_lines, settle
+from effectful_agents.handlers.durability import SqliteCheckpointer, settle
+from effectful_agents.handlers.durability.runs import find_run, journal_lines
 from effectful_agents.harness import launcher
 from effectful_agents.harness.launcher import fail, one_line
 from effectful_agents.harness.options import parse_resumption
@@ -35,7 +35,8 @@ def main(arguments: Sequence[str], *, alone: bool = False) -> int:
     Returns:
         The exit code: 1 where it failed, 2 where something has to be written otherwise.
     """
-    place = 2 if arguments[:1] == ["--database"] else int(any(word.startswith("--database=") for word in arguments[:1]))
+    first = arguments[0] if arguments else ""
+    place = 2 if first == "--database" else int(first.startswith("--database="))
     word = arguments[place] if len(arguments) > place else ""
     command = word if word in _COMMANDS else ""
     rest = [*arguments[:place], *arguments[place + bool(command) :]]

@@ -13,12 +13,22 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from effectful_agents.errors import LeaseLost, RunInUse
 from effectful_agents.operations.records import Lease, Phase, Record, RunStatus, RunStore
+from effectful_agents.testing.run_stores import RunStoreContract
 from effectful_agents.testing.stores import CheckpointerContract, step
 
 __all__ = ["run"]
 
 RUNS = st.sampled_from(["r", "s", "\ud800"])
-STEPS = st.sampled_from(["", "000001-call", "000001-call/000001-tool", "000001-call/000002-model", "000002-call"])
+STEPS = st.sampled_from(
+    [
+        "",
+        "000001-call",
+        "000001-call/000001-tool",
+        "000001-call/000001-tool/000001-call",
+        "000001-call/000002-model",
+        "000002-call",
+    ]
+)
 
 
 @st.composite
@@ -58,13 +68,15 @@ class _Course(RuleBasedStateMachine):
 
     def __init__(self, contract: CheckpointerContract, folder: Path) -> None:
         super().__init__()
-        self.contract = contract
+        self.contract: Any = contract
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self.store: Any = contract.open_store(self.folder)
         self.expected: dict[str, list[Record]] = {}
         self.leases: dict[str, Lease] = {}
         self.lost: list[tuple[str, Lease]] = []
+        self.forks = 0
         self.has_runs = isinstance(self.store, RunStore)
+        self.can_lapse = isinstance(contract, RunStoreContract) and type(contract).lapse is not RunStoreContract.lapse
 
     def write_down(self, added: list[Record]) -> None:
         for record in added:
@@ -132,15 +144,29 @@ class _Course(RuleBasedStateMachine):
             self.store.delete(run_id)
             self.expected.pop(run_id, None)
 
+    @precondition(lambda self: self.leases and self.can_lapse)
+    @rule(data=st.data())
+    def take_over(self, data: st.DataObject) -> None:
+        run_id = data.draw(st.sampled_from(sorted(self.leases)))
+        self.lost.append((run_id, self.leases[run_id]))
+        self.contract.lapse(self.store, run_id)
+        self.leases[run_id] = self.store.lease(run_id)
+
     @precondition(lambda self: self.has_runs and self.expected)
     @rule(data=st.data())
     def fork(self, data: st.DataObject) -> None:
-        run_id = data.draw(st.sampled_from(sorted(self.expected)))
-        new_id = f"fork {len(self.expected)}"
-        if new_id not in self.expected:
-            self.expected[new_id] = list(self.store.fork(run_id, new_id).records)
-            shared = [record for record in self.expected[run_id] if record.kind != "run"]
-            assert [record.key[1:] for record in self.expected[new_id][1:]] == [record.key[1:] for record in shared]
+        run_id, new_id = data.draw(st.sampled_from(sorted(self.expected))), f"fork {self.forks}"
+        self.forks += 1
+        written = [record for record in self.expected[run_id] if record.kind != "run"]
+        at = data.draw(st.sampled_from([None, *sorted({record.step_id for record in written})]))
+        opened, *shared = self.expected[new_id] = list(self.store.fork(run_id, new_id, at).records)
+        assert dict(opened.body) == {"forked_from": run_id, "at": at}
+        keys = [record.key[1:] for record in shared]
+        before = [record for record in written if at is None or record.step_id.split("/") < at.split("/")]
+        around = [record for record in before if at is not None and at.startswith(f"{record.step_id}/")]
+        # All that comes before the step is there, in its order; of what the step is in, perhaps not the end.
+        assert keys == [record.key[1:] for record in before if record not in around or record.key[1:] in keys]
+        assert all(record.kind == "call" for record in around if record.key[1:] in keys)
 
     @invariant()
     def journals_are_as_expected(self) -> None:

@@ -56,7 +56,8 @@ class Agent(abc.ABC):  # noqa: B024 - for `register`
     ['system', 'user', 'assistant', 'user', 'assistant']
     """
 
-    __agent_id__: str | None = None
+    # A text or None; a checker would not let a subclass declare that as `str`, since it can be set.
+    __agent_id__: Any = None
 
     def __init__(self, *args: Any, __agent_id__: str | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

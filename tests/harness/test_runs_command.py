@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from effectful_agents.errors import JournalError, RunInUse
-from effectful_agents.handlers.durability import MemoryCheckpointer, SqliteCheckpointer
-from effectful_agents.handlers.durability.runs import settle, unsettled
+from effectful_agents.handlers.durability import MemoryCheckpointer, SqliteCheckpointer, settle, unsettled
 from effectful_agents.handlers.provision.prices import cost_of
 from effectful_agents.harness.commands import main as command
 from effectful_agents.messages import Usage
@@ -275,12 +274,18 @@ def test_a_step_that_failed_can_be_made_again(store) -> None:
             settle(store, "half", PAY, **answer)
     record = settle(store, "half", PAY, redo=True)
     assert (record.attempt, record.body["settled"]) == (2, "redo")
+
+
+def test_an_answer_can_be_changed_until_the_run_has_gone_on_with_it(store) -> None:
+    for attempt, answer in enumerate(({"done": "oops"}, {"done": 3}, {"redo": True}, {"fail": "no"}), 1):
+        assert settle(store, "half", PAY, **answer).attempt == attempt
+        store.append(step("half", "", attempt=attempt + 1))
+    completed = store.load("half").completed(PAY)
+    assert completed is not None
+    assert completed.body["error"] == "no"
+    store.append(step("half", "000001-call/000003-model"))
     with pytest.raises(JournalError, match="what came of the step"):
-        settle(store, "half", PAY, redo=True)
-    # Who said that it failed may change their mind.
-    store.append(step("half", PAY, attempt=3))
-    settle(store, "half", PAY, fail="no")
-    assert settle(store, "half", PAY, redo=True).attempt == 4
+        settle(store, "half", PAY, done=3)
 
 
 def test_what_cannot_be_settled(refused, store) -> None:
@@ -401,3 +406,98 @@ def test_resuming_a_run_that_is_not_there_begins_none(refused, store) -> None:
         f"error: there is no run `hall` in `{store.path}`. Is `half` meant?",
     )
     assert refused("resume", "half", "script.py", "--journal", "other.db")[0] == 2
+
+
+# --- resuming ---------------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+    import sys
+
+    @Tool.define
+    def pay(amount: int) -> str:
+        '''Pay.'''
+        with open("paid.txt", "a") as file:
+            file.write(f"{amount}\\n")
+        if sys.argv[1] == "crash":
+            import os; os._exit(9)
+        return "paid"
+
+    @Skill.define
+    def trip(city: str) -> str:
+        '''Plan a trip to {city}.'''
+        raise NotHandled
+
+    replies = {"crash": [calls("pay", amount=3)], "finish": ["Have fun"], "fail": ["Have fun"], "exit": ["Have fun"]}
+    with handler(ScriptedModel(*replies[sys.argv[1]])) as model:
+        print(trip("Oslo"), *sys.argv[1:])
+    if sys.argv[1] == "fail":
+        raise OSError("no line")
+    sys.exit(4 if sys.argv[1] == "exit" else 0)
+"""
+
+STACK = ("--model", "gpt-5-mini", "--eval-provider", "none")
+
+
+@pytest.fixture
+def resumed(launch, script, tmp_path):
+    """A function that runs a script as a run, and one that resumes it."""
+    name = script(SCRIPT, model=True)
+    console = [str(CONSOLE)]
+
+    def begin(*words: str) -> subprocess.CompletedProcess[str]:
+        return launch("run", name, *words, "--journal", "runs.db", "--run-id", "r", *STACK, program=console)
+
+    def resume(*words: str) -> subprocess.CompletedProcess[str]:
+        return launch("resume", "r", name, "--database", "runs.db", *words, *STACK, program=console)
+
+    return begin, resume
+
+
+def test_a_run_that_crashed_is_settled_and_resumed(resumed, tmp_path, monkeypatch, capsys) -> None:
+    begin, resume = resumed
+    assert begin("crash").returncode == 9
+    monkeypatch.chdir(tmp_path)
+    assert command(["runs", "--database", "runs.db"]) == 0
+    assert "r   interrupted  trip" in capsys.readouterr().out
+    step_id = SqliteCheckpointer("runs.db").load("r").steps()[-1]
+    done = resume("finish")
+    assert (done.returncode, done.stdout) == (1, "")
+    (error,) = done.stderr.splitlines()
+    assert error.startswith(f"error: the step `{step_id}` was attempted, and whether it happened is not known.")
+    assert command(["runs", "--database", "runs.db"]) == 0
+    assert "r   uncertain  trip" in capsys.readouterr().out
+    assert command(["runs", "settle", "r", step_id, "--done", "paid", "--database", "runs.db"]) == 0
+    done = resume("finish", "--loudly")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Have fun finish --loudly\n", "")
+    assert (tmp_path / "paid.txt").read_text() == "3\n"
+    (info,) = SqliteCheckpointer("runs.db").runs()
+    assert info.status == "finished"
+
+
+@pytest.mark.parametrize(("ends", "code", "status"), [("fail", 1, "failed"), ("exit", 4, "interrupted")])
+def test_how_a_script_ended_is_how_its_run_ended(
+    script, here, tmp_path, monkeypatch, capsys, ends: str, code: int, status: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = script(SCRIPT, model=True)
+    assert command(["run", name, ends, "--journal", "runs.db", "--run-id", "r", *STACK]) == code
+    assert capsys.readouterr().out == f"Have fun {ends}\n"
+    store = SqliteCheckpointer(tmp_path / "runs.db")
+    (info,) = store.runs()
+    assert info.status == status
+    lease = store.lease("r")
+    resume = ["resume", "r", name, "finish", "--database", "runs.db", *STACK]
+    assert command(resume) == 1
+    assert "error: the run `r` is in use by pid" in capsys.readouterr().err
+    lease.release()
+    assert command(resume) == 0
+    assert capsys.readouterr() == ("Have fun finish\n", "")
+    (info,) = store.runs()
+    assert (info.status, info.steps) == ("finished", 1)
+
+
+def test_a_journal_that_cannot_be_kept_is_named(script, here, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command(["run", script("print('never')"), "--journal", str(tmp_path), *STACK]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, f"error: the database `{tmp_path}` cannot be written" in shown.err) == ("", True)

@@ -54,7 +54,7 @@ SAMPLES: list[BaseException] = [
     errors.JournalError("x"),
     errors.RunInUse("x"),
     errors.LeaseLost("x"),
-    errors.StorageError("x", path="/runs.db"),
+    errors.StorageError("x", path="a.db", retryable=True),
     errors.PromptError("x"),
     errors.UnknownPromptError("x", ["y"], skill="z"),
     errors.ProviderError("x", status=503, provider="acme", retry_after=1.0),

@@ -26,6 +26,12 @@ from effectful_agents.operations.steps import StepEvent
 
 
 @dataclasses.dataclass
+class Kept(Agent):
+    __agent_id__: str
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
 class Joke:
     setup: str
     punchline: str
@@ -168,7 +174,7 @@ def methods(bot: Bot, polite: PoliteBot, plain: Plain) -> None:
     assert_type(polite.send("hello"), str)
     assert_type(polite.both("hello"), tuple[str, int])
     assert_type(plain.send("hello"), str)
-    assert_type(bot.__agent_id__, str | None)
+    assert_type(Kept("bot").__agent_id__, str)
 
 
 async def methods_asynchronous(bot: Bot) -> None:

@@ -6,6 +6,7 @@ from effectful_agents.handlers.durability.journal import Journal
 from effectful_agents.handlers.durability.memory_checkpointer import MemoryCheckpointer
 from effectful_agents.handlers.durability.persistence import SQLitePersister
 from effectful_agents.handlers.durability.retrying import TenacityRetryer
+from effectful_agents.handlers.durability.runs import settle, unsettled
 from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer
 from effectful_agents.handlers.durability.summary import RunSummary
 from effectful_agents.handlers.durability.transaction import transaction
@@ -19,5 +20,7 @@ __all__ = [
     "SqliteCheckpointer",
     "TenacityRetryer",
     "forked_records",
+    "settle",
     "transaction",
+    "unsettled",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 from effectful_agents.encoding import decode, encode, type_adapter
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.values import text_of, written_down
-from effectful_agents.errors import EncodingError, StateError
+from effectful_agents.errors import EncodingError, StateError, StorageError
 from effectful_agents.messages import Message
 from effectful_agents.messages.mending import with_free_ids
 from effectful_agents.types import Agent
@@ -53,7 +53,7 @@ class Kept:
     key: int
     version: int | None
     messages: Sequence[Message]
-    numbers: Sequence[int]
+    numbers: list[int]
     fields: Mapping[str, str]
     stored: Mapping[str, str]
 
@@ -232,10 +232,17 @@ def _set_field(agent: Agent, name: str, value: Any) -> None:
 # --- conversations ----------------------------------------------------------------------------------------------------
 
 
-def known_again(kept: Kept | None, rows: Mapping[int, str]) -> list[Message]:
-    """The messages that were read; those that are known already are the same objects as before."""
+def known_again(kept: Kept | None, rows: Mapping[int, str], path: str) -> list[Message]:
+    """The messages that were read; those that are known already are the same objects as before.
+
+    Raises:
+        StorageError: One of them is no JSON, so that somebody else has written it into the file, which is `path`.
+    """
     known = dict(zip(kept.numbers, kept.messages, strict=True)) if kept else {}
-    return [known[number] if number in known else json.loads(text) for number, text in rows.items()]
+    try:
+        return [known[number] if number in known else json.loads(text) for number, text in rows.items()]
+    except ValueError as error:
+        raise StorageError(f"a message in the database `{path}` is no JSON: {error}.", path=path) from error
 
 
 def without_system(history: Sequence[Message]) -> list[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -84,17 +85,17 @@ def read(connection: sqlite3.Connection, key: int) -> tuple[dict[int, str], dict
 
 def insert(connection: sqlite3.Connection, agent_id: str, class_name: str) -> Row:
     """A new agent, which was never saved."""
-    sql = "INSERT INTO agents (id, class, version) VALUES (?, ?, 0) RETURNING key"
-    (key,) = connection.execute(sql, (as_text(agent_id), as_text(class_name))).fetchone()
-    return Row(key, class_name, 0)
+    sql = "INSERT INTO agents (id, class, version) VALUES (?, ?, 0)"
+    inserted = connection.execute(sql, (as_text(agent_id), as_text(class_name)))
+    return Row(inserted.lastrowid or 0, class_name, 0)
 
 
 def write_messages(
     connection: sqlite3.Connection,
     key: int,
-    kept: Sequence[int],
+    kept: list[int],
     wanted: Sequence[Message],
-    numbers: Sequence[int | None],
+    numbers: list[int | None],
 ) -> list[int]:
     """Make the conversation of an agent another one; what both begin with is not touched.
 
@@ -111,12 +112,10 @@ def write_messages(
     Raises:
         EncodingError: One of them cannot be written.
     """
-    same = 0
-    for had, number in zip(kept, numbers, strict=False):
-        if had != number:
-            break
-        same += 1
-    if same < len(kept):
+    same = len(kept)
+    if numbers[:same] != kept:  # something else than a call that was added
+        pairs = zip(kept, numbers, strict=False)
+        same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
         connection.execute("DELETE FROM agent_messages WHERE agent = ? AND place >= ?", (key, same))
     written = list(kept[:same])
     for place in range(same, len(wanted)):
@@ -139,8 +138,8 @@ def count_saved(connection: sqlite3.Connection, key: int) -> int:
     Returns:
         Its version from now on.
     """
-    sql = "UPDATE agents SET version = version + 1 WHERE key = ? RETURNING version"
-    (version,) = connection.execute(sql, (key,)).fetchone()
+    connection.execute("UPDATE agents SET version = version + 1 WHERE key = ?", (key,))
+    (version,) = connection.execute("SELECT version FROM agents WHERE key = ?", (key,)).fetchone()
     return version
 
 

@@ -111,7 +111,7 @@ class Database:
             connection = self._begun(begin)
             try:
                 yield connection
-                _end(connection)
+                connection.commit()  # nothing where the block has done so
             finally:
                 self._give_back(connection)
 
@@ -237,7 +237,7 @@ def _after_fork() -> None:
     _forking.release()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
+if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
@@ -268,8 +268,10 @@ def _open(path: str, schemas: Sequence[Schema], durable: bool) -> sqlite3.Connec
     # in an event loop nothing else would go on.
     connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT / 1000, isolation_level=None, check_same_thread=False)
     try:
-        # Readers and a writer do not wait for each other. Where the file system cannot have it, another mode stays.
-        connection.execute("PRAGMA journal_mode = WAL")
+        # Readers and a writer do not wait for each other.
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":  # pragma: no cover - on file systems that cannot have it: a commit waits for readers there
+            connection.execute("PRAGMA busy_timeout = 10000")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         connection.execute("PRAGMA foreign_keys = ON")
         _bring_up_to_date(connection, schemas, path)
@@ -325,20 +327,6 @@ def _steps_missing(connection: sqlite3.Connection, schema: Schema, path: str) ->
             path=path,
         )
     return schema.version - version
-
-
-def _end(connection: sqlite3.Connection) -> None:
-    if not connection.in_transaction:
-        return
-    try:
-        connection.commit()
-    except sqlite3.OperationalError as error:
-        if not _is_busy(error):
-            raise
-        # Only where the file system cannot have WAL: somebody is reading, and will be done soon.
-        connection.execute("PRAGMA busy_timeout = 10000")
-        connection.commit()
-        connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT}")
 
 
 def _wait(seconds: float) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from effectful_agents.errors import JournalError
 from effectful_agents.operations.records import Phase, Record, RunState
+from effectful_agents.operations.world import now
 
 __all__ = ["forked_records", "no_such"]
 
@@ -45,14 +46,7 @@ def forked_records(state: RunState, new_id: str, at: str | None = None) -> list[
         raise JournalError(no_such("step", at, state.steps(), f"in the run `{state.run_id}`"))
     shared = state.records if at is None else list(_before(state, at))
     body = {"forked_from": state.run_id, "at": at}
-    opened = Record(
-        run_id=new_id,
-        step_id="",
-        phase=Phase.ATTEMPTED,
-        kind="run",
-        body=body,
-        at=max(record.at for record in state.records),
-    )
+    opened = Record(run_id=new_id, step_id="", phase=Phase.ATTEMPTED, kind="run", body=body, at=now())
     return [opened, *(_shared(record, new_id) for record in shared if record.kind != "run")]
 
 

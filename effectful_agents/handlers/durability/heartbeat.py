@@ -48,10 +48,15 @@ class Heartbeat:
             self._changed.notify()
 
     def _run(self) -> None:
-        while (delay := self._renew_all()) is not None:
+        try:
+            while (delay := self._renew_all()) is not None:
+                with self._changed:
+                    if self._leases and delay > 0:
+                        self._changed.wait(delay)
+        except BaseException:
             with self._changed:
-                if self._leases and delay > 0:
-                    self._changed.wait(delay)
+                self._thread = None  # the next lease gets another one
+            raise
 
     def _renew_all(self) -> float | None:
         """Renew those whose time has come; the seconds until the next of them, None where there is none left."""

@@ -159,15 +159,16 @@ def _summary(row: Sequence[Any]) -> RunSummary:
 
 
 def _first_link(run_id: str) -> str:
-    return _digest([run_id])
+    return _link("", [as_text(run_id)])
 
 
 def _link(before: str, row: Sequence[Any]) -> str:
-    return _digest([before, *(of_text(value) if isinstance(value, bytes) else value for value in row)])
-
-
-def _digest(values: Sequence[Any]) -> str:
-    return hashlib.blake2b(json.dumps(values).encode("ascii"), digest_size=16).hexdigest()
+    chain = hashlib.blake2b(before.encode(), digest_size=16)
+    for value in row:
+        data = value if isinstance(value, bytes) else str(value).encode()
+        chain.update(b"%d:" % len(data))  # so that no two rows are the same bytes
+        chain.update(data)
+    return chain.hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)

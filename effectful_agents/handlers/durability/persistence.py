@@ -136,7 +136,7 @@ class SQLitePersister(PromptInjectingInterpretation):
             with changing_history:
                 taken_over = self._kept(agent) is kept  # or another thread has saved the agent meanwhile
                 if taken_over:
-                    theirs = state.known_again(kept, rows)
+                    theirs = state.known_again(kept, rows, self.db_path)
                     _replace(history, state.merged(kept, state.without_system(history), theirs))
                     id = state.agent_id(agent)
                     self._keep(agent, Kept(id, row.key, row.version, theirs, list(rows), fields, stored))
@@ -163,7 +163,7 @@ class SQLitePersister(PromptInjectingInterpretation):
             theirs, had, wanted = kept.messages, kept.numbers, mine
         else:
             rows, _ = table.read(connection, row.key)
-            theirs, had = state.known_again(kept, rows), list(rows)
+            theirs, had = state.known_again(kept, rows, self.db_path), list(rows)
             wanted = state.merged(kept, mine, theirs)
         numbers = _numbers(theirs, had, wanted)
         if row.key and current and not changed and numbers == had:
@@ -177,7 +177,8 @@ class SQLitePersister(PromptInjectingInterpretation):
         # found out anew whether it has changed.
         self._keep(agent, None)
         connection.commit()
-        _replace(history, wanted)
+        if not current:
+            _replace(history, wanted)
         stored = {**(kept.stored if kept else {}), **changed}
         id = state.agent_id(agent)
         self._keep(agent, Kept(id, row.key, version if current else None, wanted, numbers, fields, stored))
@@ -191,23 +192,19 @@ class SQLitePersister(PromptInjectingInterpretation):
         history = agent.__history__
         with changing_history:
             unsaved = self._unsaved.setdefault(id(agent), [])
-            theirs = set(map(id, [*before, *unsaved]))
-            mine = [message for message in history if id(message) not in theirs]
+            mine = _without(_added(before, history), unsaved)
             unsaved += mine
         try:
             yield
         except BaseException:
             with changing_history:
-                mine_too, there = set(map(id, mine)), set(map(id, history))
-                others = [message for message in history if id(message) not in mine_too]
-                if not there.issuperset(map(id, before)):  # the call has rewritten what was there
-                    were = set(map(id, before))
-                    others = [*before, *(message for message in others if id(message) not in were)]
-                history[:] = others
+                others = _without(_added(before, history), mine)
+                # Where the call has rewritten what was there, that is put back as well.
+                history[:] = [*before, *others]
             raise
         finally:
             with changing_history:
-                unsaved[:] = [message for message in unsaved if not any(message is one for one in mine)]
+                unsaved[:] = _without(unsaved, mine)
                 if not unsaved:
                     self._unsaved.pop(id(agent), None)
 
@@ -302,6 +299,18 @@ def _numbers(theirs: Sequence[Message], had: Sequence[int], wanted: Sequence[Mes
         return [*had, *[None] * (len(wanted) - len(theirs))]
     known = dict(zip(map(id, theirs), had, strict=True))
     return [known.get(id(message)) for message in wanted]
+
+
+def _added(before: Sequence[Message], history: Sequence[Message]) -> Sequence[Message]:
+    """The messages of a history that were not there before."""
+    if len(history) >= len(before) and all(map(operator.is_, before, history)):  # nearly always, and quicker
+        return history[len(before) :]
+    return _without(history, before)
+
+
+def _without(messages: Sequence[Message], others: Sequence[Message]) -> list[Message]:
+    known = set(map(id, others))
+    return [message for message in messages if id(message) not in known]
 
 
 def _replace(history: History, messages: Sequence[Message]) -> None:

@@ -72,7 +72,8 @@ def settle(
         What was recorded.
 
     Raises:
-        JournalError: There is no such run or step, what came of it is known, or not exactly one answer is given.
+        JournalError: There is no such run or step, what came of it is known, or not exactly one answer is given. An
+            answer can be given anew as long as the run has not gone on with it.
         RunInUse: Somebody has the run.
 
     >>> from effectful_agents.handlers.durability import MemoryCheckpointer
@@ -124,7 +125,7 @@ def _settlement(state: RunState, step_id: str, body: dict[str, Any]) -> Record:
         raise JournalError(no_such("step", step_id, state.steps(), f"in the run `{state.run_id}`"))
     if came is None and last.kind != "tool":
         raise JournalError(f"the step `{step_id}` is a `{last.kind}`: it is taken up again when the run is resumed.")
-    if came is not None and not (body["settled"] == "redo" and "error" in came.body):
+    if came is not None and not _can_be_changed(state, came, body["settled"]):
         raise JournalError(
             f"what came of the step `{step_id}` is recorded. Only a step that nobody knows about is settled, and one "
             f"that failed can be made once more (`redo`); to go back further, fork the run: `effectful-agents fork "
@@ -133,7 +134,7 @@ def _settlement(state: RunState, step_id: str, body: dict[str, Any]) -> Record:
     return Record(
         run_id=state.run_id,
         step_id=step_id,
-        # Of a step that failed, the latest attempt is one that is to be made.
+        # What is recorded of an attempt stays; the latest attempt counts.
         attempt=last.attempt + (came is not None),
         phase=Phase.COMPLETED,
         kind=last.kind,
@@ -141,6 +142,14 @@ def _settlement(state: RunState, step_id: str, body: dict[str, Any]) -> Record:
         body=body,
         at=now(),
     )
+
+
+def _can_be_changed(state: RunState, came: Record, answer: str) -> bool:
+    if answer == "redo" and "error" in came.body:
+        return True
+    # Until the run has gone on with it, an answer can be corrected: it may have been no value of the tool's type.
+    later = state.records[state.records.index(came) + 1 :]
+    return "settled" in came.body and all(record.kind == "run" for record in later)
 
 
 def _who() -> str:

@@ -75,9 +75,9 @@ class SqliteLease:
         # A forked process has no lease to give back: it is its parent's.
         if self._released or os.getpid() != self._pid:
             return
-        self._released = True
         with self._store._writing() as connection:
             connection.execute("DELETE FROM run_leases WHERE run_id = ? AND token = ?", self._key)
+        self._released = True
 
     def take(self, connection: sqlite3.Connection) -> None:
         """Write the row.

@@ -67,10 +67,12 @@ changing_history = threading.Lock()
 def _write_back(prefix: MutableSequence[Message], seed: list[Message], buffer: History, added: list[Message]) -> None:
     head = buffer[:1] if _begins_with_system(buffer) and not (seed and buffer[0] is seed[0]) else []
     body = buffer[len(head) :]
-    known = set(map(id, seed))
     # What somebody else added meanwhile stays; it may have the same identifiers, and a system message of its own.
-    others = [message for message in prefix if id(message) not in known]
-    if len(body) >= len(seed) and all(map(operator.is_, seed, body)):
+    continued = len(body) >= len(seed) and all(map(operator.is_, seed, body))
+    alone = len(prefix) == len(seed) and all(map(operator.is_, seed, prefix))
+    known = set() if continued and alone else set(map(id, seed))
+    others = [] if alone else [message for message in prefix if id(message) not in known]
+    if continued:
         if head and not _begins_with_system(prefix):
             prefix.insert(0, head[0])
         new = body[len(seed) :]

@@ -139,6 +139,15 @@ def test_processes_that_make_the_file_at_the_same_time(path: Path) -> None:
     assert counted(Database(path, ONE)) == 4
 
 
+def test_many_transactions_at_once(path: Path) -> None:
+    database = Database(path, ONE)
+    with contextlib.ExitStack() as stack:
+        for _ in range(9):
+            stack.enter_context(database.reading()).execute("SELECT * FROM counts")
+        count(database)
+    assert counted(database) == 1
+
+
 def test_a_file_that_stays_taken_is_named(path: Path) -> None:
     database = Database(path, ONE, patience=0.01)
     with taken(path), pytest.raises(StorageError, match=r"counts\.db` was in use for too long") as caught:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, fwd, handler, harness, run
-from effectful_agents.errors import StateError
+from effectful_agents.errors import EncodingError, StateError
 from effectful_agents.handlers.durability import HistoryBuilder, SQLitePersister
 from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.operations.history import conversation, load_state, save_state
@@ -212,6 +212,30 @@ def test_saving_and_loading_can_be_asked_for(path):
         bot = Bot()
         load_state(bot)
     assert bot.notes == ["tea"]
+
+
+def test_an_agent_without_an_identifier_stays_as_it_is(path):
+    bot = Bot(None, ["tea"])
+    with handler(SQLitePersister(path)):
+        save_state(bot)
+        load_state(bot)
+    assert (bot.notes, SQLitePersister(path).agents()) == (["tea"], [])
+
+
+def test_messages_may_hold_any_text(path):
+    text = "half \ud83d of \x00 it \u2028 😀"
+    bot = Bot()
+    bot.__history__ = [{"role": "user", "content": text}, {"role": "assistant", "content": text}]
+    talk(path, bot.ask, "one")
+    assert said(restored(path).__history__) == [text, "one"]
+
+
+def test_a_message_that_is_no_json_is_told(path):
+    bot: Any = Bot()
+    bot.__history__ = [{"role": "user", "content": "Hello", "sent": object()}]
+    with pytest.raises(EncodingError, match="a message of the role `user` cannot be kept"):
+        talk(path, bot.ask, "one")
+    assert SQLitePersister(path).agents() == []
 
 
 # The system message

@@ -18,6 +18,7 @@ from effectful_agents import Agent, NotHandled, Skill, handler, harness
 from effectful_agents.encoding import decode
 from effectful_agents.errors import StateError
 from effectful_agents.handlers.durability import SQLitePersister
+from effectful_agents.operations.history import load_state
 from effectful_agents.testing import ScriptedModel
 from tests.encoding.sameness import same
 from tests.encoding.test_table import ROWS
@@ -210,6 +211,46 @@ def test_a_value_that_is_not_what_its_annotation_says_is_told_before_it_is_writt
     with pytest.raises(StateError, match="`count`"):
         talk(path, agent.ask, "two")
     assert kept(path) == before
+
+
+def test_a_value_that_breaks_a_constraint_is_told_before_it_is_written(path):
+    made = agent_with({"count": typing.Annotated[int, pydantic.Field(ge=0)]})
+    agent = made(1)
+    talk(path, agent.ask, "one")
+    agent.count = -1
+    with pytest.raises(StateError, match=r"`count` of `Sample`.*greater than or equal to 0"):
+        talk(path, agent.ask, "two")
+    assert restored(path, made()).count == 1
+
+
+def test_a_value_that_cannot_be_written_is_not_replaced_by_that_of_somebody_else(path):
+    """Whoever set it here is told, and not surprised."""
+    made = agent_with({"count": int})
+    agent, other = made(1), made()
+    talk(path, agent.ask, "one")
+    talk(path, other.ask, "two")
+    other.count, agent.count = 2, object()
+    talk(path, other.ask, "three")
+    with pytest.raises(StateError, match="`count`"):
+        talk(path, agent.ask, "four")
+    assert said(agent.__history__) == ["one", "two", "three"]
+
+
+def test_decoding_a_field_may_do_anything_with_the_agent(path):
+    """A validator of the program's asks for the agent that is being restored."""
+    agents = []
+
+    def look(text: str) -> str:
+        if agents:
+            load_state(agents.pop())
+        return text
+
+    made = agent_with({"name": typing.Annotated[str, pydantic.AfterValidator(look)]})
+    talk(path, made("Ann").ask, "one")
+    agent = made()
+    agents.append(agent)
+    talk(path, agent.ask, "two")
+    assert (agent.name, said(agent.__history__)) == ("Ann", ["one", "two"])
 
 
 def test_an_annotation_that_names_nothing_is_told(path):

@@ -14,7 +14,7 @@ from effectful_agents.handlers.durability import SQLitePersister
 from effectful_agents.handlers.durability.agent_table import SCHEMA
 from effectful_agents.handlers.durability.database import Database, Schema
 from effectful_agents.testing import ScriptedModel
-from tests.handlers.durability.keeping import Bot, restored, said, talk
+from tests.handlers.durability.keeping import STEPS, Bot, calls, restored, said, talk
 
 VERSION_1 = Path(__file__).with_name("agents_version_1.sql")
 """A file that version 1 of the tables has written, as SQLite's `.dump` shows it. It stays as it is."""
@@ -91,6 +91,30 @@ def test_a_damaged_file_is_named(path):
     with pytest.raises(StorageError, match="is damaged"):
         talk(path, bot.ask, "more")
     assert said(bot.__history__) == []
+
+
+def test_a_message_that_somebody_spoiled_is_told(path):
+    talk(path, Bot().ask, "one")
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE agent_messages SET message = '{' WHERE place = 1")
+    with pytest.raises(StorageError, match=r"a message in the database .*agents\.db` is no JSON"):
+        talk(path, Bot().ask, "two")
+
+
+def test_a_model_is_not_asked_to_mend_a_file(path):
+    """An inner call that cannot be saved ends the outer one, though a retry is installed."""
+    talk(path, Bot("inner").ask, "one")
+    inner = Bot("inner")
+
+    def spoil() -> None:
+        with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE effectful_agents SET version = 7")
+        inner.ask("?")
+
+    STEPS["spoil"] = spoil
+    with handler(harness(persist_db=path, tool_calling="json")), handler(ScriptedModel(calls("run", step="spoil"))):
+        with pytest.raises(StorageError, match="have version 7"):
+            Bot("outer").ask("?")
 
 
 def test_tables_of_somebody_else_are_not_touched(path):

@@ -20,6 +20,7 @@ import trio.testing
 from effectful_agents import Agent, NotHandled, Skill, Tool, acall, fwd, handler
 from effectful_agents.errors import StorageError
 from effectful_agents.handlers.durability import SQLitePersister
+from effectful_agents.handlers.legibility import HistoryCompactor
 from effectful_agents.operations.history import CompactionScope, compact_, get_history, save_state
 from effectful_agents.operations.loop import completion
 from effectful_agents.testing import ScriptedModel, batch, calls, says
@@ -129,6 +130,20 @@ def test_a_compaction_is_kept(path):
     talk(path, bot.ask, "one", "two")
     talk(path, bot.ask, compacting(), "three", "four")
     assert said(bot.__history__) == said(restored(path).__history__) == [None, "None", "three", "four"]
+
+
+def test_summaries_are_kept(path):
+    bot = Bot()
+
+    def reply(request: Any) -> str:
+        return "Summary." if "ummar" in str(request["messages"][-1]["content"]) else "long answer " * 30
+
+    with handler(ScriptedModel(*[reply] * 20)), handler(stack(path)), handler(HistoryCompactor(limit=1500)):
+        for number in range(6):
+            bot.ask(f"question {number}")
+            assert restored(path).__history__ == bot.__history__[1:]
+    assert len(bot.__history__) < 8
+    assert faults(bot.__history__) == []
 
 
 def test_a_compaction_while_somebody_else_goes_on_drops_nothing_of_theirs(path):

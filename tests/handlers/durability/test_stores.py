@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, override
 
 from effectful_agents.handlers.durability import MemoryCheckpointer, SqliteCheckpointer
+from effectful_agents.handlers.durability.database import as_text
 from effectful_agents.testing.run_stores import RunStoreContract
 
 
@@ -32,4 +33,4 @@ class TestSqliteCheckpointer(RunStoreContract):
     @override
     def lapse(self, store: Any, run_id: str) -> None:
         with store._database.writing() as connection:
-            connection.execute("UPDATE run_leases SET expires = 0")
+            connection.execute("UPDATE run_leases SET expires = 0 WHERE run_id = ?", (as_text(run_id),))
