@@ -17,7 +17,7 @@ from effectful_agents.handlers.durability.runs import settle
 from tests.handlers.durability.programs import PROGRAMS, Mortal, Program, World, counted, lives
 
 OPTIONS: Any = {"system_prompt": "brief", "eval_provider": "builtin", "type_checker": "none", "defer_tools": False}
-CRASHES = st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=4)
+CRASHES = st.lists(st.tuples(st.integers(0, 60), st.booleans()), min_size=1, max_size=4)
 
 
 def run(statements: Any, world: World, store: Mortal | None = None, **options: Any) -> Any:
@@ -56,13 +56,15 @@ def the_same_however_it_goes(statements: Any, crashes: Any) -> None:
     assert counted(whole) == (certain, repeatable)
     assert whole.asked == plain.asked
 
+    appends = store.appends
+
     again = World()
     assert run(statements, again, store) == value
     assert (again.asked, again.certain, again.repeatable) == (0, [], [])
 
     broken = World()
     store = Mortal()
-    ends: list[Any] = [*crashes, *[(None, False)] * 60]
+    ends: list[Any] = [*((at % appends, written) for at, written in crashes), *[(None, False)] * 60]
     for at, written in ends:
         try:
             came = lives(store, at, written, lambda: run(statements, broken, store))
@@ -82,7 +84,7 @@ def the_same_however_it_goes(statements: Any, crashes: Any) -> None:
     assert broken.asked <= plain.asked + 3 * len(crashes)  # several may be on their way at once
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(PROGRAMS, CRASHES)
 def test_a_program_is_the_same_however_it_goes(statements, crashes):
     the_same_however_it_goes(statements, crashes)
