@@ -531,6 +531,17 @@ def test_limerick_on_the_local_model(run_locally):
 
 @pytest.mark.slow
 @pytest.mark.local_model
+def test_research_on_the_local_model(run_locally, tmp_path):
+    runs = {"journal": tmp_path / "runs.db", "run_id": "monday"}
+    out, requests, _ = run_locally("durable/research", str(tmp_path / "report.md"), **runs)
+    assert len(requests) >= 3  # more where a sentence was too long
+    assert [line.split(": ")[0].split(", ")[1] for line in out.splitlines()] == ["water", "wind", "sun"]
+    assert run_locally("durable/research", str(tmp_path / "report.md"), **runs) == (out, [], [])
+    assert (tmp_path / "report.md").read_text() == out
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
 def test_fan_out_on_the_local_model(run_locally):
     out, requests, _ = run_locally("fan_out")
     assert len(requests) == 50

@@ -84,15 +84,7 @@ class Pending:
             raise self._run.ended(JournalError(_how_to_change(self._run, self._form, body["unwritten"])))
         if "self" in body:
             restore(self._form.receiver, body["self"])
-        try:
-            return _replayed(self._form.result(body))
-        except ValueError as error:
-            raise self._run.ended(
-                JournalError(
-                    f"what is recorded for the step `{self._form.step_id}` of `{self._form.name}` cannot be read any "
-                    f"more: {error}. Has the type of its result changed?"
-                )
-            ) from error
+        return _replayed(self._run.result_of(self._form, body))
 
     def _body(self) -> Any:
         assert self._known.record is not None

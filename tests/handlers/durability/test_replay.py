@@ -186,6 +186,21 @@ def test_a_program_that_eats_a_divergence_does_not_go_on():
     diverges(store, program, "dogs")
 
 
+def test_an_answer_that_is_of_another_type_now_is_told():
+    def program(result):
+        @Skill.define(tools=False)
+        def count(what: str) -> result:
+            """Count {what}."""
+            raise NotHandled
+
+        return lambda: count("cats")
+
+    store = MemoryCheckpointer()
+    run(store, "many", program=program(str))
+    with pytest.raises(JournalError, match="`count` cannot be read any more"):
+        run(store, program=program(int))
+
+
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
