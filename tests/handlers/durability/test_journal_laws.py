@@ -91,7 +91,7 @@ def test_a_program_is_the_same_however_it_goes(statements, crashes):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(PROGRAMS, CRASHES)
 def test_many_programs_are_the_same_however_they_go(statements, crashes):
     the_same_however_it_goes(statements, crashes)
