@@ -50,6 +50,9 @@ class Form[R]:
     repeatable: bool = False
     again: bool = False
 
+    keeps_silent = False
+    """Whether a result that cannot be written down is no error: the code that called for it has it."""
+
     @property
     def durability(self) -> Durability:
         """How soon it has to be written."""
@@ -229,6 +232,8 @@ class ToolForm(Form[ToolStep]):
 
 class DirectForm(Form[Any]):
     """A tool that is called by code, of the program or of a model."""
+
+    keeps_silent = True
 
     def __init__(self, step_id: str, tool: Tool[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         asked = {"arguments": arguments(tool.arguments_of(*args, **kwargs)), "direct": True}

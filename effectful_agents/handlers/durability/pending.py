@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import dataclasses
+import logging
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -17,7 +18,7 @@ from effectful_agents.errors import (
     UncertainEffect,
 )
 from effectful_agents.handlers.durability.forms import Form
-from effectful_agents.handlers.durability.receivers import Attributes, restore
+from effectful_agents.handlers.durability.receivers import Attributes
 from effectful_agents.handlers.durability.replay import Outcome
 from effectful_agents.operations.records import Phase, Record
 from effectful_agents.operations.steps import StepEvent
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from effectful_agents.handlers.durability.run import Run
 
 __all__ = ["Pending"]
+
+_log = logging.getLogger(__name__)
 
 _ENDS = (JournalError, ReplayDivergence, UncertainEffect)
 """What is not the result of a step, but the end of the run: whoever eats it gets it again at the next step."""
@@ -78,12 +81,12 @@ class Pending:
     def answer(self) -> Any:
         """What came of it before."""
         body = self._body()
-        if "error" in body and "settled" not in body:
-            raise self._form.error(body["error"])
         if "unwritten" in body:
             raise self._run.ended(JournalError(_how_to_change(self._run, self._form, body["unwritten"])))
-        if "self" in body:
-            restore(self._form.receiver, body["self"])
+        if "self" in body and self._known.record is not None:
+            self._run.restore(self._form.receiver, body["self"], self._known.record)
+        if "error" in body and "settled" not in body:
+            raise self._form.error(body["error"])
         return _replayed(self._run.result_of(self._form, body))
 
     def _body(self) -> Any:
@@ -114,25 +117,31 @@ class Pending:
 
     def _failed(self, error: Exception) -> None:
         body = {"denied": summary(error)} if isinstance(error, Denied) else {"error": self._form.raised(error)}
-        self._write(Phase.COMPLETED, body)
+        self._write(Phase.COMPLETED, body | self._changed())
+
+    def _changed(self) -> dict[str, Any]:
+        """What the step has changed about objects of the program, or that it has to be made again for that."""
+        changes = self._attributes.changes()
+        unwritable = self._attributes.unwritable
+        if self._again or (unwritable and self._form.repeatable) or (self._form.again and self._form.kind == "tool"):
+            return {"again": True}
+        return ({"unwritten": unwritable} if unwritable else {}) | ({"self": changes} if changes else {})
 
     def completed(self, result: Any) -> Any:
         """Write down what came of it, and give it as it will be given again."""
         if self._is_replayed:
             return self._compared(result)
         try:
-            body = self._form.came(result)
+            body = self._form.came(result) | self._changed()
         except EncodingError as error:
-            self._failed(error)
-            raise
-        changes = self._attributes.changes()
-        unwritable = self._attributes.unwritable
-        if self._again or (unwritable and self._form.repeatable) or (self._form.again and self._form.kind == "tool"):
-            body["again"] = True
-        elif unwritable:
-            body["unwritten"] = unwritable
-        elif changes:
-            body["self"] = changes
+            if not self._form.keeps_silent:
+                self._failed(error)
+                raise
+            _log.warning(
+                "what came of `%s` at the step `%s` cannot be written down, and a resumed run will ask for it: %s",
+                *(self._form.name, self._form.step_id, error),
+            )
+            return result
         self._write(Phase.COMPLETED, body)
         keeps_own = self._form.again or body.get("again") or "value" not in body
         return result if keeps_own else self._form.result(body)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from effectful_agents.encoding import dumps
 from effectful_agents.errors import AgentsError
 from effectful_agents.handlers.durability.written import read_any, write_any
 
-__all__ = ["Attributes", "restore"]
+__all__ = ["Attributes", "Restored"]
 
 
 class Attributes:
@@ -21,26 +22,26 @@ class Attributes:
         receiver: The object; a class or None has none.
     """
 
-    unwritable: Sequence[str] = ()
+    unwritable: list[str]
     """The attributes that `changes` found to be changed, and that cannot be written down."""
 
     def __init__(self, receiver: Any) -> None:
         self._receiver = receiver
+        self.unwritable = []
         self._before = self._now()
 
     def changes(self) -> dict[str, Any]:
-        """What has changed since, as JSON for `restore`."""
+        """What has changed since, as JSON for `Restored`."""
         after = self._now()
-        self.unwritable = [
-            name
-            for name, state in after.items()
-            if state != self._before.get(name, _MISSING) and not isinstance(state, str)
-        ]
         changed: dict[str, Any] = {}
+        self.unwritable = []
         for name, state in after.items():
-            if state == self._before.get(name, _MISSING) or name in self.unwritable:
+            if state == self._before.get(name, _MISSING):
                 continue
-            changed[name] = write_any(getattr(self._receiver, name), _declared(self._receiver).get(name, Any))
+            try:
+                changed[name] = write_any(getattr(self._receiver, name), _declared(self._receiver).get(name, Any))
+            except AgentsError:
+                self.unwritable.append(name)
         gone = sorted(self._before.keys() - after.keys())
         return changed | ({"": gone} if gone else {})
 
@@ -76,15 +77,46 @@ def _declared(receiver: Any) -> Mapping[str, Any]:
 
 
 def _state(value: Any, declared: Any) -> Any:
-    """What tells one state of a value from another: its text, or else which object it is."""
+    """What tells one state of a value from another: its text, or all that it consists of, or which object it is."""
     try:
         return dumps(write_any(value, declared))
     except AgentsError:
+        pass
+    try:
+        return pickle.dumps(value)  # compared in this process, and neither kept nor read
+    except Exception:  # it may consist of anything: a lock, a connection
         return id(value)
 
 
-def restore(receiver: Any, changed: Mapping[str, Any]) -> None:
-    """Make changes again that `Attributes.changes` wrote."""
+class Restored:
+    """Which attributes have been given what a step made of them, and when that step had ended.
+
+    Of steps that ran side by side the one that began first may have ended last, and seen what the others did.
+    """
+
+    def __init__(self) -> None:
+        # The objects are kept so that their identities stay their own.
+        self._latest: dict[tuple[int, str], tuple[int, Any]] = {}
+
+    def restore(self, receiver: Any, changed: Mapping[str, Any], ended: int) -> None:
+        """Make changes again that `Attributes.changes` wrote, unless a step that ended later made its own.
+
+        Args:
+            receiver: The object.
+            changed: The changes.
+            ended: The place in the journal where the step ended.
+        """
+        fresh = {}
+        for name, written in changed.items():
+            key = id(receiver), name
+            if name and ended < self._latest.get(key, (0, None))[0]:
+                continue
+            self._latest[key] = ended, receiver
+            fresh[name] = written
+        _restore(receiver, fresh)
+
+
+def _restore(receiver: Any, changed: Mapping[str, Any]) -> None:
     declared, own = _declared(receiver), _own(receiver)
     for name, written in changed.items():
         if not name:

@@ -79,6 +79,10 @@ class Replay:
         there = self._at.get(_position(step_id))
         return None if there == step_id else there
 
+    def ended(self, record: Record) -> int:
+        """The place of a record in the journal."""
+        return self._place[record.key]
+
     def changes_program(self, step_id: str) -> bool:
         """Whether something in a call of the program's changed objects of the program."""
         return step_id in self._changing

@@ -16,8 +16,10 @@ from effectful_agents.errors import (
 from effectful_agents.handlers.durability.forms import Form
 from effectful_agents.handlers.durability.kept_agents import KeptAgents
 from effectful_agents.handlers.durability.pending import Pending
+from effectful_agents.handlers.durability.receivers import Restored
 from effectful_agents.handlers.durability.replay import Known, Outcome, Replay
 from effectful_agents.handlers.durability.requests import RequestLog, difference
+from effectful_agents.handlers.durability.runs import unsettled
 from effectful_agents.operations.records import SCHEMA, Checkpointer, Durability, Lease, Phase, Record, RunStore
 from effectful_agents.operations.steps import StepIds
 from effectful_agents.tracebacks import summary
@@ -37,6 +39,7 @@ class Run:
         root: Gives the calls that the program makes their places.
         requests: Writes requests down.
         kept: The agents that are kept in a database.
+        restored: What objects were given again.
         finished: Whether it had come to its end before.
         place: What says on a command line where the journal is.
     """
@@ -47,6 +50,7 @@ class Run:
         self.root = StepIds(run_id=run_id)
         self.requests = RequestLog()
         self.kept = KeptAgents()
+        self.restored = Restored()
         self.finished = False
         path = getattr(checkpointer, "path", None)
         self.place = f" --database {path}" if path else ""
@@ -55,6 +59,7 @@ class Run:
         self._waiting: list[Record] = []
         self._writing = threading.RLock()
         self._ended_by: BaseException | None = None
+        self._met: set[str] = set()
 
     # --- from its beginning to its end -------------------------------------------------------------------------------
 
@@ -88,12 +93,17 @@ class Run:
         self.finished = last is not None and last.body.get("status") == "finished"
         before = state.attempted("")
         self._opening = 1 if before is None else before.attempt + 1
+        self._reopened = False
         if not self.finished:
             self._write_about_run(Phase.ATTEMPTED)
 
     def _close(self, status: str, error: BaseException | None) -> None:
-        if self.finished:
+        if status == "finished" and (left := self._left_open()):
+            status = "uncertain"
+            error = UncertainEffect(left, detail="The program came to its end without that step.")
+        if self.finished and not self._reopened and status == "finished":
             return
+        self._reopen()
         body = {"status": status} | ({"error": summary(error)} if error is not None else {})
         try:
             self._write_about_run(Phase.COMPLETED, body)
@@ -101,6 +111,16 @@ class Run:
             if error is None:
                 raise
             # The run is as if the process had ended here, and the first error tells more.
+
+    def _left_open(self) -> str | None:
+        """A step whose effect nobody knows, and that the program has not come to this time."""
+        return next((step_id for step_id in unsettled(self._replay.state) if step_id not in self._met), None)
+
+    def _reopen(self) -> None:
+        """Write down that a run which had ended goes on."""
+        if self.finished and not self._reopened:
+            self._reopened = True
+            self._write_about_run(Phase.ATTEMPTED)
 
     def _write_about_run(self, phase: Phase, body: dict[str, Any] | None = None) -> None:
         self.write(
@@ -117,6 +137,7 @@ class Run:
 
     def write(self, record: Record) -> None:
         """Keep a record; one that can wait is kept together with the next that cannot."""
+        self._reopen()
         with self._writing:
             self._waiting.append(record)
             if record.durability is Durability.DURABLE:
@@ -190,6 +211,7 @@ class Run:
         """
         if self._ended_by is not None:
             raise self._ended_by
+        self._met.add(form.step_id)
         known = self._replay.of(form.step_id)
         if known.asked is None:
             instead = self._replay.instead(form.step_id)
@@ -212,6 +234,10 @@ class Run:
         """Have the run end with an error, whoever eats it."""
         self._ended_by = self._ended_by or error
         return error
+
+    def restore(self, receiver: Any, changed: Mapping[str, Any], record: Record) -> None:
+        """Change an object as a step did, whose end was recorded."""
+        self.restored.restore(receiver, changed, self._replay.ended(record))
 
     def is_last(self, record: Record) -> bool:
         """Whether the run stopped at a step."""

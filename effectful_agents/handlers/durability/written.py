@@ -44,9 +44,20 @@ def write(value: Any, tp: Any) -> Any:
         raise
     except Exception as error:
         raise EncodingError(f"what is written of a {type(value).__name__} cannot be read as {tp}: {error}") from error
-    if dumps(again) != dumps(encoded):
-        raise EncodingError(f"a {type(value).__name__} is another value once it was written and read as {tp}")
+    if dumps(again) != dumps(encoded) or not _is_equal(value, read(encoded, tp)):
+        raise EncodingError(
+            f"a {type(value).__name__} is another value once it was written and read as {tp}; name its whole type"
+        )
     return encoded
+
+
+def _is_equal(value: Any, again: Any) -> bool:
+    """Whether two values are equal, as far as they say: an array does not, nor what is not equal to itself."""
+    try:
+        says = [value == value, value == again]
+    except Exception:  # a comparison may raise anything
+        return True
+    return says[0] is not True or says[1] is not False or type(value).__eq__ is object.__eq__
 
 
 def read(encoded: Any, tp: Any) -> Any:
@@ -66,26 +77,56 @@ _PLAIN: Mapping[str, type] = {
 
 
 def write_any(value: Any, declared: Any = Any) -> dict[str, Any]:
-    """A value with what it has to be read as: the type that is declared for it, or a plain class.
+    """A value with what it has to be read as: the type that is declared for it, or its own class.
 
     Raises:
         EncodingError: Neither gives the same value again.
     """
+    if type(value) is str:
+        return {"value": value, "as": _TEXT}  # to the letter, lone surrogates too
     if declared is not Any and declared is not inspect.Signature.empty:
-        return {"value": write(value, declared)}
-    kind = type(value)
-    name = "Path" if isinstance(value, pathlib.Path) else kind.__name__
-    if name not in _PLAIN or (kind is not _PLAIN[name] and name != "Path"):
-        raise EncodingError(f"a {kind.__name__} is not read again without a type that says how.")
-    encoded = write(value, _PLAIN[name])
-    if kind in (list, dict, tuple, set, frozenset) and read(encoded, _PLAIN[name]) != value:
-        raise EncodingError(f"what is in this {name} is not read again without a type that says how.")
-    return {"value": encoded, "as": name}
+        try:
+            return {"value": write(value, declared)}
+        except EncodingError:
+            if _name_of(value) is None:
+                raise
+    name = _name_of(value)
+    if name is None:
+        raise EncodingError(f"a {type(value).__name__} is not read again without a type that says how.")
+    return {"value": write(value, _named(name)), "as": name}
 
 
 def read_any(written: Mapping[str, Any], declared: Any = Any) -> Any:
-    """The value that `write_any` wrote."""
-    return read(written["value"], _PLAIN[written["as"]] if "as" in written else declared)
+    """The value that `write_any` wrote.
+
+    Raises:
+        JournalError: Its class is not there any more.
+    """
+    name = written.get("as")
+    if name == _TEXT:
+        if declared not in (Any, str, inspect.Signature.empty):
+            read(written["value"], declared)  # it may be declared as something else now
+        return written["value"]
+    return read(written["value"], declared if name is None else _named(name))
+
+
+_TEXT = "text"
+
+
+def _name_of(value: Any) -> str | None:
+    """What the class of a value is called in a journal; None for one that would not be found by that."""
+    name = "Path" if isinstance(value, pathlib.Path) else type(value).__name__
+    if name in _PLAIN and (type(value) is _PLAIN[name] or name == "Path"):
+        return name
+    path = f"{type(value).__module__}:{type(value).__qualname__}"
+    return path if _found(path) is type(value) else None
+
+
+def _named(name: str) -> Any:
+    found = _PLAIN.get(name) or _found(name)
+    if found is None:
+        raise JournalError(f"a value of the class `{name}` was recorded, and there is no such class any more.")
+    return found
 
 
 def arguments(bound: inspect.BoundArguments) -> dict[str, Any]:
@@ -156,8 +197,14 @@ def error_of(written: Mapping[str, Any]) -> Exception:
 
 
 def _class(path: str) -> Any:
+    found = _found(path)
+    return found if found is not None and issubclass(found, Exception) else None
+
+
+def _found(path: str) -> type | None:
+    """The class at a place, `module:name`, of a module that is loaded."""
     module, _, name = path.partition(":")
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    return found if isinstance(found, type) and issubclass(found, Exception) else None
+    return found if isinstance(found, type) else None

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
+import itertools
 import uuid
+from collections import Counter, deque
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -684,3 +687,149 @@ def test_a_method_whose_change_cannot_be_written_is_called_again_only_if_it_may_
         with pytest.raises(JournalError, match="`client`, which cannot be written down"):
             run(store, program=program)
     assert calls_made == paid
+
+
+# --- what a method changes, and how a run ends ------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Order:
+    what: str
+
+
+class Shop:
+    """A class without annotations, whose attributes are of all kinds."""
+
+    def __init__(self):
+        self.counts, self.queue = Counter(), deque()
+        self.orders = [Order("first")]
+        self.one = Order("none")
+        self.log = []
+
+    @Tool.define
+    def count(self, what: str) -> None:
+        """Count it."""
+        self.counts[what] += 1
+        self.queue.append(what)
+        self.one = Order(what)
+
+    @Tool.define
+    def order(self, what: str) -> None:
+        """Order it."""
+        self.orders.append(Order(what))
+
+    @Tool.define
+    def refuse(self, what: str) -> None:
+        """Refuse it."""
+        self.log.append(what)
+        raise ValueError(what)
+
+    @Tool.define
+    async def slowly(self, what: str, ticks: int) -> None:
+        """Note it."""
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        self.log.append(what)
+
+
+def test_attributes_without_annotations_are_changed_again_by_their_own_classes():
+    def program():
+        shop = Shop()
+        shop.count("tea")
+        return shop.counts, shop.queue, shop.one, limerick("cats")
+
+    store = crashed("one", program=program)
+    again, _ = run(store, program=program)
+    assert again == (Counter(tea=1), deque(["tea"]), Order("tea"), "one")
+
+
+def test_a_change_in_place_that_cannot_be_written_is_told_and_never_lost():
+    def program():
+        shop = Shop()
+        shop.order("tea")
+        return len(shop.orders), limerick("cats")
+
+    store = crashed("one", program=program)
+    with pytest.raises(JournalError, match=r"`orders`.*cannot be written down"):
+        run(store, program=program)
+
+
+def test_what_a_method_changed_before_it_raised_is_changed_again():
+    def program():
+        shop = Shop()
+        with pytest.raises(ValueError, match="tea"):
+            shop.refuse("tea")
+        return shop.log, limerick("cats")
+
+    store = crashed("one", program=program)
+    assert run(store, program=program) == ((["tea"], "one"), 0)
+
+
+def test_of_methods_side_by_side_the_last_to_end_has_seen_the_others():
+    async def both(shop):
+        await asyncio.gather(shop.slowly("slow", 9), shop.slowly("quick", 1))
+
+    def program():
+        shop = Shop()
+        asyncio.run(both(shop))
+        return shop.log, limerick("cats")
+
+    store = crashed("one", program=program)
+    assert run(store, program=program) == ((["quick", "slow"], "one"), 0)
+
+
+def test_what_a_finished_run_does_beyond_its_end_is_kept():
+    store, count = MemoryCheckpointer(), itertools.count()
+    run(store, "one")
+
+    def program():
+        return limerick("cats"), record(lambda: next(count))
+
+    assert [run(store, program=program) for _ in range(3)] == [(("one", 0), 0)] * 3
+    assert [each.status for each in store.runs()] == ["finished"]
+
+
+def test_a_program_that_leaves_out_a_step_nobody_knows_of_does_not_finish_the_run():
+    store = uncertain(paying)
+    run(store, program=lambda: None)
+    [info] = store.runs()
+    assert info.status == "uncertain"
+    assert "000001-call/000002-tool" in info.error
+
+
+def test_a_result_of_a_tool_that_is_not_what_it_declares_reaches_the_code_that_called_it(caplog):
+    called = []
+
+    @Tool.define
+    def odd() -> int:
+        """Return something else."""
+        called.append(1)
+        return lambda: 3
+
+    def program():
+        return odd(), limerick("cats")
+
+    store = crashed("one", program=program)
+    assert "cannot be written down" in caplog.text
+    with pytest.raises(UncertainEffect):
+        run(store, program=program)
+    assert called == [1]
+
+
+@pytest.mark.parametrize("value", [True, "\ud800", Order("tea")], ids=["bool", "surrogate", "dataclass"])
+def test_a_result_that_is_of_another_class_than_declared_is_the_same_again(value):
+    @Tool.define
+    def odd() -> Any:
+        """Return something."""
+        return value
+
+    @Tool.define
+    def number() -> int:
+        """Return a number, or so it says."""
+        return value
+
+    def program():
+        return odd(), number(), limerick("cats")
+
+    store = crashed("one", program=program)
+    assert run(store, program=program)[0] == (value, value, "one")
