@@ -14,9 +14,9 @@ import contextlib
 import contextvars
 import dataclasses
 import functools
+import gc
 import inspect
 import os
-import signal
 import sys
 import threading
 import time
@@ -25,11 +25,14 @@ from types import FrameType
 from typing import Any
 
 from effectful_agents.errors import CodeStopped
+from effectful_agents.handlers.execution.alarms import alarm, interrupt, is_directly_inside
+from effectful_agents.handlers.execution.nesting import DEPTH, Nesting
 
 __all__ = [
     "Limits",
     "OutOfMemory",
     "OutOfTime",
+    "TooDeep",
     "TooLarge",
     "TooMuchOutput",
     "current",
@@ -52,6 +55,21 @@ class OutOfMemory(CodeStopped, MemoryError):
 
 class TooLarge(CodeStopped, MemoryError):
     """A value would have been larger than the code may build; it was not built."""
+
+
+class TooDeep(CodeStopped, RecursionError):
+    """Values lie deeper in each other than the interpreter can follow."""
+
+
+class _StoppedNow(CodeStopped):
+    """Raised from another thread: what the code of this one has been stopped with."""
+
+    def __new__(cls, *args: Any) -> Any:
+        run = _run.get()
+        return super().__new__(cls) if run is None or run.stopped is None else run.stopped
+
+    def __init__(self) -> None:
+        super().__init__("depth", DEPTH)
 
 
 class TooMuchOutput(CodeStopped):
@@ -78,15 +96,17 @@ class Limits:
 class Run:
     """One piece of code that runs, and what it has used up."""
 
-    __slots__ = ("_memory", "_next_look", "deadline", "limits", "printed", "stopped")
+    __slots__ = ("_looks", "_memory", "_next_look", "deadline", "is_code", "limits", "printed", "stopped")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, is_code: Callable[[FrameType], bool] | None = None) -> None:
         self.limits = limits
+        self.is_code = is_code
         self.deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
         self.printed = 0
         self.stopped: CodeStopped | None = None
         self._memory = _resident() if limits.memory is not None else 0
         self._next_look = 0.0
+        self._looks = 0
 
     def check(self) -> None:
         """Raise if it was stopped, or has used up its time or its memory."""
@@ -100,6 +120,11 @@ class Run:
             self._next_look = now + 0.02
             if _resident() - self._memory > self.limits.memory:
                 self.stop(OutOfMemory("memory", self.limits.memory, "Keep less at once."))
+        self._looks += 1
+        if self._looks & 31 == 0 and _nesting.changeable > DEPTH:
+            _nesting.look_at_all()
+            if self.stopped is not None:
+                raise self.stopped
 
     def stop(self, error: CodeStopped) -> None:
         """End it: the error is raised now, and again at each tick, so that nothing goes on that has eaten it."""
@@ -174,18 +199,55 @@ def running(limits: Limits, is_inside: Callable[[FrameType], bool]) -> Generator
         limits: The limits.
         is_inside: Whether a frame is one of the code that is held to them.
     """
-    run = Run(limits)
+    run = Run(limits, is_inside)
     around = _run.get()
     if around is not None and around.deadline is not None:
         run.deadline = around.deadline if run.deadline is None else min(run.deadline, around.deadline)
     token = _run.set(run)
+    _watch_nesting()
+    _active.append(run)
     try:
-        with _alarm(run, is_inside):
+        with alarm(run.deadline, run.check, is_inside, _StoppedNow):
             yield
         if run.stopped is not None:  # it was eaten by a `finally`
             raise run.stopped
     finally:
+        _active.remove(run)
         _run.reset(token)
+        if not _active:
+            _nesting.forget()
+
+
+# --- values in values ---------------------------------------------------------------------------------------------
+
+_active: list[Run] = []
+"""What runs now, in whatever thread."""
+
+
+def _is_watched() -> bool:
+    return bool(_active) or _outermost(sys._getframe(1)) is not None
+
+
+def _stop_too_deep() -> None:
+    """Stop the code that runs, at once where it is in this thread: it may be about to do what does harm."""
+    error = TooDeep("depth", DEPTH, "Keep values in a list, and not in one another.")
+    runs = [*_active, run] if (run := getattr(_late, "run", None)) is not None else _active
+    for run in runs:
+        run.stopped = run.stopped or error
+    _clock.left = 0
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals["__name__"] in (__name__, Nesting.__module__):
+        frame = frame.f_back
+    if is_directly_inside(frame, lambda frame: "__sandbox__" in frame.f_globals):
+        interrupt(threading.get_ident(), _StoppedNow)
+
+
+_nesting = Nesting(_is_watched, _stop_too_deep)
+
+
+def _watch_nesting() -> None:
+    if _nesting not in gc.callbacks:
+        gc.callbacks.append(_nesting)
 
 
 # --- code that is called after its piece has ended ----------------------------------------------------------------
@@ -196,12 +258,7 @@ _late = threading.local()
 
 
 def _check_late() -> None:
-    frame: FrameType | None = sys._getframe(2)
-    outermost: FrameType | None = None
-    while frame is not None:
-        if "__sandbox__" in frame.f_globals:
-            outermost = frame
-        frame = frame.f_back
+    outermost = _outermost(sys._getframe(2))
     # A generator lives as long as somebody takes from it, and what happens in between is not its time.
     if outermost is None or outermost.f_code.co_flags & inspect.CO_GENERATOR:
         return
@@ -211,7 +268,17 @@ def _check_late() -> None:
     _late.run.check()
 
 
-# --- what the system tells and does -------------------------------------------------------------------------------
+def _outermost(frame: FrameType | None) -> FrameType | None:
+    """The outermost frame of restricted code."""
+    outermost: FrameType | None = None
+    while frame is not None:
+        if "__sandbox__" in frame.f_globals:
+            outermost = frame
+        frame = frame.f_back
+    return outermost
+
+
+# --- what the system tells -----------------------------------------------------------------------------------
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -228,57 +295,3 @@ def _resident() -> int:
 def _statm(pid: int) -> int:
     """The kernel's page about the memory of this process, open for as long as that lives."""
     return os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
-
-
-@contextlib.contextmanager
-def _alarm(run: Run, is_inside: Callable[[FrameType], bool]) -> Generator[None]:
-    """Stop what takes long inside C, where that can be done without getting in anybody's way.
-
-    Only the main thread gets signals, and a program that uses the timer itself keeps it.
-    """
-    if (
-        not hasattr(signal, "setitimer")
-        or threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
-        or signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0)
-    ):
-        yield
-        return
-
-    def ring(signum: int, frame: FrameType | None) -> Any:
-        # A tool of the program that the code has called is left to its end, as is anything else that runs here now.
-        if not _is_ignored(frame) and is_directly_inside(frame, is_inside):
-            run.check()
-
-    signal.signal(signal.SIGALRM, ring)
-    # All the while: one operation that builds too much is to end before it has the whole memory.
-    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-
-
-def _is_ignored(frame: FrameType | None) -> bool:
-    """Whether Python throws away what is raised here, with a message about it: the timer rings again anyway."""
-    while frame is not None:
-        if frame.f_code.co_name == "__del__" or frame.f_globals.get("__name__") in ("weakref", "_weakrefset"):
-            return True
-        frame = frame.f_back
-    return False
-
-
-def is_directly_inside(frame: FrameType | None, is_inside: Callable[[FrameType], bool]) -> bool:
-    """Whether a frame belongs to the code, or to the standard library that the code has called."""
-    while frame is not None:
-        if is_inside(frame):
-            return True
-        module = frame.f_globals.get("__name__", "")
-        if module.partition(".")[0] not in sys.stdlib_module_names and not module.startswith(_FAMILY):
-            return False
-        frame = frame.f_back
-    return False
-
-
-_FAMILY = __name__.rpartition(".")[0]
