@@ -6,6 +6,7 @@ has called is left to its end, and so is what would throw the exception away.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import gc
@@ -19,6 +20,7 @@ from typing import Any
 
 from effectful_agents.errors import CodeStopped
 from effectful_agents.handlers.execution.kinds import is_inside
+from effectful_agents.handlers.execution.nesting import Nesting
 
 __all__ = ["alarm", "interrupt", "is_directly_inside"]
 
@@ -187,26 +189,30 @@ def _is_freed(frame: FrameType | None) -> bool:
 _quiets = threading.Lock()
 _quiet_runs = 0
 _before: Callable[[Any], Any] = sys.unraisablehook
-
-
-def _drop(unraisable: Any) -> None:
-    # The code is stopped at its next step anyway; in a generator that is freed, say, nobody hears of it.
-    if not isinstance(unraisable.exc_value, CodeStopped):
-        _before(unraisable)
+_thrown_away: collections.deque[Any] = collections.deque(maxlen=1000)
+# Written in C: where the stack has no room left, a function in Python would fail itself.
+_collect = _thrown_away.append
 
 
 @contextlib.contextmanager
 def _quiet() -> Generator[None]:
-    """Have no message about a stop that was raised where the interpreter throws exceptions away."""
+    """Have no message about a stop that was raised where the interpreter throws exceptions away.
+
+    The code is stopped at its next step anyway. What else was thrown away is told when no code runs any more.
+    """
     global _quiet_runs, _before
     with _quiets:
         _quiet_runs += 1
         if _quiet_runs == 1:
-            _before, sys.unraisablehook = sys.unraisablehook, _drop
+            _before, sys.unraisablehook = sys.unraisablehook, _collect
     try:
         yield
     finally:
         with _quiets:
             _quiet_runs -= 1
-            if _quiet_runs == 0 and sys.unraisablehook is _drop:
+            if _quiet_runs == 0 and sys.unraisablehook is _collect:
                 sys.unraisablehook = _before
+        while not _quiet_runs and _thrown_away:
+            unraisable = _thrown_away.popleft()
+            if not isinstance(unraisable.exc_value, CodeStopped) and not isinstance(unraisable.object, Nesting):
+                _before(unraisable)

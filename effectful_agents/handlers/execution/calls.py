@@ -89,7 +89,8 @@ def callee(function: Any) -> Any:
     """What is called where the code calls this."""
     limits._clock.left -= 1  # `tick`, without a call: this is the most frequent of the guards
     if limits._clock.left < 0:
-        limits.check()
+        run = limits._run.get()
+        run.check() if run is not None else limits.check()
     kind = type(function)
     if kind is types.FunctionType:
         if function.__builtins__ is RESTRICTED:

@@ -96,33 +96,53 @@ class Limits:
 class Run:
     """One piece of code that runs, and what it has used up."""
 
-    __slots__ = ("_looks", "_memory", "_next_look", "deadline", "is_code", "limits", "printed", "stopped")
+    __slots__ = (
+        *("_deep", "_late", "_missed", "_most", "_next_look", "_statm", "_steps"),
+        *("deadline", "limits", "printed", "stopped"),
+    )
 
-    def __init__(self, limits: Limits, is_code: Callable[[FrameType], bool] | None = None) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.is_code = is_code
         self.deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
         self.printed = 0
         self.stopped: CodeStopped | None = None
-        self._memory = _resident() if limits.memory is not None else 0
+        # What code is stopped with is made before, as `check` must not call anything that is written in Python.
+        self._late = OutOfTime("seconds", limits.seconds or 0, "The code ran longer than it may.")
+        self._deep = too_deep()
+        self._statm = _statm(os.getpid()) if limits.memory is not None else None
+        self._most = 0 if self._statm is None or limits.memory is None else _resident(self._statm) + limits.memory
         self._next_look = 0.0
-        self._looks = 0
+        self._steps = 0
+        self._missed = _rounds() - _nesting.rounds
 
     def check(self) -> None:
-        """Raise if it was stopped, or has used up its time or its memory."""
+        """Raise if it was stopped, or has used up its time or its memory, or was not looked at for too long.
+
+        All of it is done here, by functions in C. Code that has come near the limit of recursion has room for the calls
+        of a guard, and for no more: a further one would fail there, and the code could go on for ever.
+        """
+        _clock.left = _STEP
         if self.stopped is not None:
             raise self.stopped
         now = time.monotonic()
         if self.deadline is not None and now >= self.deadline:
-            assert self.limits.seconds is not None
-            self.stop(OutOfTime("seconds", self.limits.seconds, "The code ran longer than it may."))
-        if self.limits.memory is not None and now >= self._next_look:
+            self.stopped = self._late
+            raise self._late
+        if self._statm is not None and now >= self._next_look:
             self._next_look = now + 0.02
-            if _resident() - self._memory > self.limits.memory:
-                self.stop(OutOfMemory("memory", self.limits.memory, "Keep less at once."))
-        self._looks += 1
-        if self._looks & 31 == 0 and _nesting.changeable > DEPTH:
-            _nesting.look_at_all()
+            if int(os.pread(self._statm, 128, 0).split()[1]) * _PAGE > self._most:
+                self.stop(OutOfMemory("memory", self.limits.memory or 0, "Keep less at once."))
+        self._steps += 1
+        if self._steps & 15 == 0:
+            young, middle, old = gc.get_stats()
+            missed = young["collections"] + middle["collections"] + old["collections"] - _nesting.rounds - self._missed
+            if _nesting.changeable > DEPTH:
+                try:
+                    _nesting.look_at_all()
+                except RecursionError:
+                    self._missed -= 1
+            if missed > _MISSED:
+                self.stopped = self._deep
             if self.stopped is not None:
                 raise self.stopped
 
@@ -136,6 +156,19 @@ class Run:
         self.printed += characters
         if self.printed > self.limits.output:
             self.stop(TooMuchOutput("output", self.limits.output, "Print less."))
+
+
+_MISSED = 4
+"""Rounds of the collector at which there may have been no room to look."""
+
+
+def _rounds() -> int:
+    return sum(generation["collections"] for generation in gc.get_stats())
+
+
+def too_deep() -> TooDeep:
+    """The error about values that lie too deep in each other."""
+    return TooDeep("depth", DEPTH, "Keep values in a list, and not in one another.")
 
 
 _run: contextvars.ContextVar[Run | None] = contextvars.ContextVar("effectful_agents_code_run", default=None)
@@ -155,12 +188,16 @@ def tick() -> None:
     """Count one step of the running code, and now and then see whether it may go on."""
     _clock.left -= 1
     if _clock.left < 0:
-        check()
+        # As in `check`: where the stack has little room left, each further call counts.
+        run = _run.get()
+        if run is not None:
+            run.check()
+        else:
+            _check_late()
 
 
 def check() -> None:
     """See whether the running code may go on."""
-    _clock.left = _STEP
     run = _run.get()
     if run is not None:
         run.check()
@@ -199,18 +236,22 @@ def running(limits: Limits, is_inside: Callable[[FrameType], bool]) -> Generator
         limits: The limits.
         is_inside: Whether a frame is one of the code that is held to them.
     """
-    run = Run(limits, is_inside)
+    _watch_nesting()
+    run = Run(limits)
     around = _run.get()
     if around is not None and around.deadline is not None:
         run.deadline = around.deadline if run.deadline is None else min(run.deadline, around.deadline)
     token = _run.set(run)
-    _watch_nesting()
     _active.append(run)
     try:
         with alarm(run.deadline, run.check, is_inside, _StoppedNow):
             yield
         if run.stopped is not None:  # it was eaten by a `finally`
             raise run.stopped
+    except Exception as error:
+        if run.stopped is None or error is run.stopped:
+            raise
+        raise run.stopped from error  # it was on its way, and met another one
     finally:
         _active.remove(run)
         _run.reset(token)
@@ -230,7 +271,7 @@ def _is_watched() -> bool:
 
 def _stop_too_deep() -> None:
     """Stop the code that runs, at once where it is in this thread: it may be about to do what does harm."""
-    error = TooDeep("depth", DEPTH, "Keep values in a list, and not in one another.")
+    error = too_deep()
     runs = [*_active, run] if (run := getattr(_late, "run", None)) is not None else _active
     for run in runs:
         run.stopped = run.stopped or error
@@ -258,6 +299,7 @@ _late = threading.local()
 
 
 def _check_late() -> None:
+    _clock.left = _STEP
     outermost = _outermost(sys._getframe(2))
     # A generator lives as long as somebody takes from it, and what happens in between is not its time.
     if outermost is None or outermost.f_code.co_flags & inspect.CO_GENERATOR:
@@ -283,15 +325,15 @@ def _outermost(frame: FrameType | None) -> FrameType | None:
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
-def _resident() -> int:
+def _resident(statm: int) -> int:
     # Without a file object: an alarm in the middle would leave it to the collector, which warns.
-    try:
-        return int(os.pread(_statm(os.getpid()), 128, 0).split()[1]) * _PAGE
-    except OSError:
-        return 0
+    return int(os.pread(statm, 128, 0).split()[1]) * _PAGE
 
 
 @functools.cache
-def _statm(pid: int) -> int:
-    """The kernel's page about the memory of this process, open for as long as that lives."""
-    return os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
+def _statm(pid: int) -> int | None:
+    """The kernel's page about the memory of this process, open for as long as that lives; None where there is none."""
+    try:
+        return os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None

@@ -56,25 +56,28 @@ class Nesting:
         self._is_watched = is_watched
         self._stop = stop
         self._waiting: list[Any] = []
-        self._rounds = 0
+        self._pause = 0
+        self.rounds = 0
+        """Rounds of the collector that it was called at, and had room in the stack to do what it does."""
         self.changeable = 0
         """How many values have been made that may be put into each other later on, when nothing new is made."""
 
     def __call__(self, phase: str, info: dict[str, int]) -> None:
         """What the collector calls."""
-        if phase == "start" and self._is_watched():
-            self._look()
+        if phase == "start":
+            if self._is_watched():
+                self._look()
+            self.rounds += 1
 
     def _look(self) -> None:
         kinds = _Kinds()
         young = [value for value in gc.get_objects(generation=0) if kinds[type(value)]]
         self.changeable += sum(type(value) in _CHANGEABLE for value in young)
-        # Most hold nothing that is followed: these are let go all at once.
-        if young and any(map(kinds.__getitem__, set(map(type, gc.get_referents(*young))))):
-            self._waiting += [value for value in young if any(kinds[type(one)] for one in gc.get_referents(value))]
+        if not _are_flat(young, kinds):
+            self._waiting += young
         # To follow takes time where there is much that is old: then it is done more rarely.
-        self._rounds -= 1
-        if self._waiting and (self._rounds <= 0 or len(self._waiting) > _CHANCE):
+        self._pause -= 1
+        if self._waiting and (self._pause <= 0 or len(self._waiting) > _CHANCE):
             waiting, self._waiting = self._waiting, []
             self._follow(waiting, kinds)
 
@@ -94,7 +97,7 @@ class Nesting:
         if followed is None:
             self._stop()
         else:
-            self._rounds = followed // 2000
+            self._pause = followed // 2000
 
 
 _CHANCE = 4_000
@@ -114,6 +117,18 @@ class _Kinds(dict[type, bool]):
     def __missing__(self, kind: type) -> bool:
         known = self[kind] = _is_followed(kind)
         return known
+
+
+def _are_flat(values: list[Any], kinds: _Kinds) -> bool:
+    """Whether values lie but a few levels deep in each other, as nearly all do: that is seen quickly."""
+    level = values
+    for _ in range(8):
+        level = [one for one in gc.get_referents(*level) if kinds[type(one)]]
+        if not level:
+            return True
+        if len(level) > 4 * len(values) + 1000:
+            break
+    return False
 
 
 def _depth(values: Iterable[Any], kinds: _Kinds) -> int | None:
