@@ -12,7 +12,7 @@ import types
 from enum import EnumType
 from typing import Any
 
-from effectful_agents.handlers.execution import limits, methods, sizes
+from effectful_agents.handlers.execution import limits, methods, showing, sizes, spreading
 from effectful_agents.handlers.execution.attributes import check_precision, check_type_texts
 from effectful_agents.handlers.execution.callables import guarded, stored
 from effectful_agents.handlers.execution.kinds import (
@@ -96,6 +96,10 @@ def callee(function: Any) -> Any:
         if function.__builtins__ is RESTRICTED:
             return function
     elif kind is type:
+        if function is str:
+            return showing.text
+        if function is slice:
+            return spreading.slice_
         if id(function) in DIRECT or (function.__module__ == SANDBOX and _is_made_inside(function)):
             return function
     elif kind is types.BuiltinFunctionType:

@@ -11,7 +11,7 @@ from typing import Any
 
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence
 
-from effectful_agents.handlers.execution import calls, limits, matching, numeric, sizes, streams
+from effectful_agents.handlers.execution import calls, limits, matching, numeric, showing, sizes, spreading, streams
 from effectful_agents.handlers.execution.attributes import (
     delete_attribute,
     get_attribute,
@@ -29,7 +29,6 @@ __all__ = ["BUILTINS"]
 
 _DIRECT = [
     "abs",
-    "ascii",
     "bin",
     "bool",
     "callable",
@@ -48,7 +47,6 @@ _DIRECT = [
     "oct",
     "ord",
     "range",
-    "repr",
     "slice",
     "str",
     "super",
@@ -101,6 +99,8 @@ def raisable(error: Any) -> Any:
     kind = error if isinstance(error, type) else type(error)
     if issubclass(kind, BaseException) and not issubclass(kind, Exception):
         raise TypeError(f"`{kind.__name__}` cannot be raised here; raise an `Exception`.")
+    if isinstance(error, BaseException):
+        showing.check_shown(error)  # who hears of it makes a text of it, outside of all limits
     return error
 
 
@@ -139,7 +139,7 @@ def print_(*values: Any, sep: str | None = None, end: str | None = None, file: A
     """`print`: to the standard output of the moment, or to an object of the code's own."""
     limits.tick()
     if file is None:
-        text = (" " if sep is None else sep).join([str(value) for value in values])
+        text = (" " if sep is None else sep).join([showing.text(value) for value in values])
         limits.counted(len(text) + 1)
         builtins.print(text, end=end, file=sys.stdout, flush=flush)
     else:
@@ -185,11 +185,13 @@ def _builtins() -> dict[str, Any]:
         "pow": numeric.power,
         "format": numeric.format_,
         "iter": streams.guarded_iter,
+        "repr": showing.repr_,
+        "ascii": showing.ascii_,
     }
     for value in (*found.values(), *own.values()):
         VETTED.add(id(value))
+    calls.DIRECT |= {id(type_), id(showing.repr_), id(showing.ascii_)}
     for name in own:
-        calls.DIRECT.add(id(type_))
         REPLACED.setdefault(id(getattr(builtins, name)), (getattr(builtins, name), own[name]))
     return {**found, **own}
 
@@ -206,6 +208,10 @@ RESTRICTED |= {
     "_apply_": calls.apply,
     "_callee_": calls.callee,
     "_catchable_": catchable,
+    "_contained_": spreading.contained,
+    "_delegated_": spreading.delegated,
+    "_each_": spreading.each,
+    "_floordiv_": sizes.floordiv,
     "_format_": format_field,
     "_getattr_": get_attribute,
     "_getitem_": get_item,
@@ -213,6 +219,7 @@ RESTRICTED |= {
     "_inplacevar_": sizes.inplace,
     "_instance_": matching.instance_parts,
     "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
+    "_joined_": showing.joined,
     "_looped_": streams.looped,
     "_lshift_": sizes.lshift,
     "_mapping_": matching.mapping_parts,
@@ -222,8 +229,12 @@ RESTRICTED |= {
     "_print_": PrintCollector,
     "_raisable_": raisable,
     "_sequence_": matching.sequence_parts,
+    "_shown_": showing.shown,
+    "_slices_": spreading.slices,
+    "_spread_": spreading.spread,
     "_tick_": limits.tick,
     "_unpack_sequence_": guarded_unpack_sequence,
+    "_unpacked_": spreading.unpacked,
     "_with_": within,
     "_write_": writable,
     "__metaclass__": type,

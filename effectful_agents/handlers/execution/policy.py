@@ -8,6 +8,7 @@ from typing import Any, cast, override
 
 from RestrictedPython.transformer import IOPERATOR_TO_STR
 
+from effectful_agents.handlers.execution.displays import DisplayPolicy, spread
 from effectful_agents.handlers.execution.names import (
     is_attribute,
     is_binding,
@@ -17,12 +18,12 @@ from effectful_agents.handlers.execution.names import (
     is_type_expression,
 )
 from effectful_agents.handlers.execution.nodes import as_statements, at, call
-from effectful_agents.handlers.execution.patterns import PatternPolicy
 
 __all__ = ["RestrictedPythonPolicy"]
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "_add_",
+    ast.FloorDiv: "_floordiv_",
     ast.Mult: "_mul_",
     ast.Pow: "_pow_",
     ast.LShift: "_lshift_",
@@ -32,7 +33,7 @@ _SYMBOLS: Mapping[type[ast.operator], str] = cast(Any, IOPERATOR_TO_STR)
 _FATAL = frozenset({"BaseExceptionGroup", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
 
 
-class RestrictedPythonPolicy(PatternPolicy):
+class RestrictedPythonPolicy(DisplayPolicy):
     """The policy of RestrictedPython, for the Python that models write today.
 
     Beyond that policy it allows annotated assignments, names with one leading underscore, `nonlocal`, augmented
@@ -126,6 +127,10 @@ class RestrictedPythonPolicy(PatternPolicy):
             if node.func.id == "super" and not node.args and not node.keywords:
                 return node  # it looks at the frame that calls it
         node = self.node_contents_visit(node)
+        spread(node.args)
+        maps = [one for one in node.keywords if one.arg is None]
+        for one in maps:
+            one.value = call(one.value, "_spread_", one.value, ast.Constant(len(maps)))
         node.func = call(node.func, "_callee_", node.func)
         return node
 
@@ -165,15 +170,6 @@ class RestrictedPythonPolicy(PatternPolicy):
         steps.append(ast.Delete([ast.Name(name, ast.Del()) for name in names]))
         return [at(node, step) for step in steps]
 
-    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
-        node = self.node_contents_visit(node)
-        if node.format_spec is None:
-            return node
-        value = node.value
-        if node.conversion != -1:
-            value = at(node, ast.JoinedStr([at(node, ast.FormattedValue(value, node.conversion, None))]))
-        return at(node, ast.FormattedValue(call(node, "_format_", value, node.format_spec), -1, None))
-
     # --- assignments and loops ------------------------------------------------------------------------------------
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
@@ -186,7 +182,7 @@ class RestrictedPythonPolicy(PatternPolicy):
     def guard_iter(self, node: Any) -> Any:
         node = self.node_contents_visit(node)
         node.iter = call(node.iter, "_looped_", node.iter)
-        return node
+        return self.guarded_target(node)
 
     def visit_For(self, node: ast.For) -> ast.AST:
         node = self.guard_iter(node)
@@ -295,7 +291,7 @@ class RestrictedPythonPolicy(PatternPolicy):
     def _contents(self, node: Any) -> ast.AST:
         return self.node_contents_visit(node)
 
-    visit_Module = visit_Assign = _contents
+    visit_Module = _contents
 
 
 def _tick(where: ast.AST) -> ast.Expr:
@@ -310,6 +306,8 @@ def _is_number_at_once(node: ast.BinOp) -> bool:
         return False
     if isinstance(node.op, ast.Add):
         return True
+    if isinstance(node.op, ast.FloorDiv):
+        return isinstance(node.right, ast.Constant)
     if isinstance(node.op, ast.Mod):
         return isinstance(node.left, ast.Constant) and type(node.left.value) in (int, float)
     return any(type(number) is float for number in numbers)

@@ -28,6 +28,8 @@ __all__ = [
     "check_spec",
     "check_sum",
     "check_template",
+    "check_work",
+    "floordiv",
     "format_value",
     "inplace",
     "length",
@@ -114,6 +116,26 @@ def check_product(a: Any, b: Any) -> None:
         check_size(length(b) * max(one, 0))
 
 
+_WORK = 4e11
+"""Products of binary digits, as long division and the like need them: about half a second."""
+
+
+def check_work(a: Any, b: Any) -> None:
+    """Raise if an operation on two integers that takes as long as long division would take too long."""
+    one, other = _number(a), _number(b)
+    if one is not None and other is not None:
+        few, many = sorted((one.bit_length(), other.bit_length()))
+        if few * (many - few if many > 2 * few else few) > _WORK:
+            raise TooLarge("size", current().size, "To divide numbers of so many digits would take too long.")
+
+
+def floordiv(a: Any, b: Any) -> Any:
+    """`a // b`."""
+    if not (type(a) is int and -_SMALL < a < _SMALL):
+        check_work(a, b)
+    return a // b
+
+
 def power(a: Any, b: Any, modulo: Any = None) -> Any:
     """`a ** b`."""
     check_power(a, b, modulo)
@@ -123,9 +145,14 @@ def power(a: Any, b: Any, modulo: Any = None) -> Any:
 def check_power(a: Any, b: Any, modulo: Any = None) -> None:
     """Raise if `a ** b` would be too large."""
     exponent = _number(b)
-    if modulo is not None or exponent is None:
-        return
     base = _number(a)
+    if modulo is not None:
+        divisor = _number(modulo)
+        if exponent is not None and divisor is not None and exponent.bit_length() * divisor.bit_length() ** 2 > _WORK:
+            raise TooLarge("size", current().size, "To compute a power with so many digits would take too long.")
+        return
+    if exponent is None:
+        return
     if base is not None:
         if abs(base) > 1:
             check_size(base.bit_length() * abs(exponent), "The number")
@@ -153,7 +180,10 @@ _PERCENT = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|\d+)?(?:\.(\*|\d+))?")
 def mod(a: Any, b: Any) -> Any:
     """`a % b`: a remainder, or a text with values put in."""
     kind = type(a)
-    if kind is not int and kind is not float:
+    if kind is int:
+        if not -_SMALL < a < _SMALL:
+            check_work(a, b)
+    elif kind is not float:
         check_template(a, b)
     return a % b
 
@@ -164,13 +194,16 @@ def check_template(a: Any, b: Any) -> None:
         text = a if isinstance(a, str) else bytes(a).decode("latin-1")
         values = b if isinstance(b, tuple) else (b,)
         if "%" in text:
+            total = 0
             for match in _PERCENT.finditer(text):
                 for number in match.groups():
                     if number == "*":
-                        for value in values:
-                            check_count(value)
+                        total += max(
+                            [abs(known) for value in values if (known := _number(value)) is not None], default=0
+                        )
                     elif number:
-                        check_size(int(number[:20]))
+                        total += int(number[:20])
+            check_size(total)
         check_size(len(text) + sum(length(value) for value in values) if len(values) < WORTH_COUNTING else len(values))
         for value in values:
             check_number(value)
@@ -193,7 +226,7 @@ INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-_SHRINKING = frozenset({"+=", "-=", "//=", "/=", "%=", ">>=", "&="})
+_SHRINKING = frozenset({"+=", "-=", "/=", ">>=", "&="})
 """What makes an integer no larger than its operands, but for a digit."""
 
 
@@ -210,7 +243,10 @@ def inplace(symbol: str, a: Any, b: Any) -> Any:
         check_power(a, b)
     elif symbol == "<<=":
         check_shift(a, b)
+    elif symbol == "//=":
+        check_work(a, b)
     elif symbol == "%=":
+        check_work(a, b)
         check_template(a, b)
     return INPLACE[symbol](a, b)
 
@@ -222,15 +258,14 @@ def format_value(value: Any, spec: Any = "") -> str:
     """`format(value, spec)`; also what stands between braces in an f-string."""
     if spec:
         check_spec(value, str(spec))
-    elif isinstance(value, Decimal):
-        check_number(value)
     return format(value, spec)
 
 
 def check_spec(value: Any, spec: str) -> None:
     """Raise if a value in such a format would be too large."""
-    for number in _NUMBER.findall(spec):
-        check_size(int(number[:20]))
+    check_size(sum([int(number[:20]) for number in _NUMBER.findall(spec)]))
+    if "%" in spec and not isinstance(value, int | float | Decimal):
+        check_size(256 * len(spec))  # of a date: the system's function is given that much room
     if isinstance(value, Decimal):
         check_number(value)
 
@@ -259,15 +294,16 @@ def _parsed(template: str) -> Any:
 def _check_template(template: str, values: list[Any]) -> None:
     reject_reaching(template)
     check_size(len(template) + sum(length(value) for value in values) * max(1, template.count("{")))
+    total = 0
     for _, _, spec, _ in _parsed(template):
         if spec:
-            for number in _NUMBER.findall(spec):
-                check_size(int(number[:20]))
+            total += sum([int(number[:20]) for number in _NUMBER.findall(spec)])
             if "{" in spec:
                 for value in values:
                     check_count(value)
                     if not isinstance(value, int | float):
                         check_spec(None, format(value))
+    check_size(total)
     for value in values:
         check_number(value)
 
