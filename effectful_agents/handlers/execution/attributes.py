@@ -22,7 +22,8 @@ from effectful_agents.handlers.execution.kinds import (
 )
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_safe_type_text, is_standard
-from effectful_agents.handlers.execution.sizes import FORMATS
+from effectful_agents.handlers.execution.sizes import FORMATS, MAX_EXPONENT
+from effectful_agents.handlers.execution.spreading import is_sliced, meet, slices
 
 __all__ = ["delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
 
@@ -199,7 +200,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
     """
     kind = type(obj)
     if kind in PLAIN:
-        return obj
+        return obj if name is not None or not is_sliced() else slices(obj)
     if (
         kind.__module__ == SANDBOX
         or (kind is types.FunctionType and obj.__builtins__ is RESTRICTED)
@@ -263,6 +264,8 @@ class _DecimalContext(_Written):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "prec":
             check_precision(value)
+        if name in ("Emax", "Emin") and isinstance(value, int) and abs(value) > MAX_EXPONENT:
+            raise ValueError(f"an exponent of {value} is too large here; {MAX_EXPONENT:,} is allowed.")
         super().__setattr__(name, value)
 
 
@@ -275,6 +278,8 @@ def check_precision(value: Any) -> None:
 def get_item(obj: Any, key: Any) -> Any:
     """`obj[key]`."""
     kind = type(obj)
+    if kind.__module__ == SANDBOX and (type(key) is slice or type(key) is tuple):
+        meet()  # the code gets the slice as a value
     value = obj[key]
     if kind is str or kind is bytes:
         return value

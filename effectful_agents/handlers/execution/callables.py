@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import array
+import collections
 import functools
 import types
 from abc import ABCMeta
+from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution import methods, sizes
@@ -59,7 +62,7 @@ def guarded(function: Any) -> Any:
         return _checked_function(function)
     if kind is types.MethodType:
         _checked_bound(function)
-        return function
+        return _measured(function)
     if kind in _METHODS:
         return _checked_method(function)
     if kind in _DESCRIPTORS:
@@ -106,6 +109,18 @@ def _checked_bound(method: types.MethodType) -> None:
         guarded(target)
 
 
+def _measured(method: types.MethodType) -> Any:
+    """A method of the library that is written in Python, and passes what it gets to one that builds something large."""
+    target, name = method.__self__, method.__name__
+    if isinstance(target, _WRAPPING) and name in methods.CHECKS and is_standard(method.__func__.__module__):
+        return functools.partial(methods.checked_wrapped, method)
+    other = methods.instead_of(type(target), name) if isinstance(target, Fraction) else None
+    return method if other is None else functools.partial(other, target)
+
+
+_WRAPPING = (collections.UserString, collections.UserList)
+
+
 def _is_public(name: str) -> bool:
     return is_readable_special(name) and (not is_private(name) or name in DOCUMENTED or name == "_")
 
@@ -130,6 +145,9 @@ def _checked_method(method: Any) -> Any:
             _refuse(method)
     if name in ("__setattr__", "__delattr__"):
         _refuse(method)
+    other = methods.instead_of(type(target), name)
+    if other is not None:
+        return functools.partial(other, target)
     if isinstance(target, _SIZED):
         if name in sizes.FORMATS:
             return functools.partial(sizes.FORMATS[name], target)
@@ -138,7 +156,7 @@ def _checked_method(method: Any) -> Any:
     return method
 
 
-_SIZED = (str, bytes, bytearray, list, tuple, int, float)
+_SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset, int, float, range, array.array, collections.deque)
 
 
 def _checked_descriptor(descriptor: Any) -> Any:
@@ -151,7 +169,10 @@ def _checked_descriptor(descriptor: Any) -> Any:
         or name in ("__setattr__", "__delattr__")
     ):
         _refuse(descriptor)
-    if owner.__module__ == "builtins":
+    other = methods.instead_of(owner, name)
+    if other is not None:
+        return other
+    if owner.__module__ in ("builtins", "array", "collections"):
         if name in sizes.FORMATS:
             return sizes.FORMATS[name]
         if name in methods.CHECKS:

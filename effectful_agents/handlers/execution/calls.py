@@ -8,13 +8,16 @@ arguments too, as they may be called, and at the result.
 from __future__ import annotations
 
 import functools
+import itertools
 import types
+from decimal import Decimal
 from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, methods, showing, sizes, spreading
 from effectful_agents.handlers.execution.attributes import check_precision, check_type_texts
 from effectful_agents.handlers.execution.callables import guarded, stored
+from effectful_agents.handlers.execution.decimals import check_fraction, check_made
 from effectful_agents.handlers.execution.kinds import (
     HOME,
     PLAIN,
@@ -27,7 +30,7 @@ from effectful_agents.handlers.execution.kinds import (
     is_own,
 )
 from effectful_agents.handlers.execution.names import is_attribute, is_standard
-from effectful_agents.handlers.execution.streams import taken
+from effectful_agents.handlers.execution.streams import stream, taken
 
 __all__ = ["apply", "callee"]
 
@@ -119,10 +122,12 @@ def callee(function: Any) -> Any:
 
 def _slow_callee(function: Any, kind: type) -> Any:
     checked = guarded(function)
-    if checked is not function and id(checked) in VETTED:
+    if checked is not function and id(checked) in VETTED and not _is_outside(checked):
         return checked
     if kind.__module__ == SANDBOX or not _is_outside(checked):
         return checked
+    if checked is function and kind is functools.partial:
+        return functools.partial(callee(checked.func), *checked.args, **checked.keywords)
     return functools.partial(_outside, checked)
 
 
@@ -130,7 +135,7 @@ def _is_outside(function: Any) -> bool:
     """Whether a function belongs to the language or its library; a program's own gets what it is given as it is."""
     if isinstance(function, types.FunctionType):
         module = function.__globals__.get("__name__")
-        return is_standard(module)
+        return is_standard(module) or module in _PASSING
     if isinstance(function, types.MethodType):
         return _is_outside(function.__func__)
     if isinstance(function, type):
@@ -138,6 +143,10 @@ def _is_outside(function: Any) -> bool:
             return isinstance(function, EnumType) or not _is_made_inside(function)
         return is_standard(function.__module__)
     return is_standard(type(function).__module__)
+
+
+_PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "texts"))
+"""Where functions pass on to the library what they are given."""
 
 
 def _is_made_inside(cls: type) -> bool:
@@ -165,7 +174,19 @@ def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 _KEEPING = frozenset({list, tuple, set, frozenset, dict, sorted, bytes, bytearray})
 _KEEPING_METHODS = frozenset(
-    ["extend", "update", "union", "intersection", "difference", "symmetric_difference", "fromkeys", "join"]
+    [
+        "extend",
+        "extendleft",
+        "fromlist",
+        "subtract",
+        "update",
+        "union",
+        "intersection",
+        "difference",
+        "symmetric_difference",
+        "fromkeys",
+        "join",
+    ]
 )
 
 
@@ -175,11 +196,24 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
         args, kwargs = _checked_enum(args, kwargs)
     keeps = _keeps(function)
-    args = tuple([_argument(value, keeps) for value in args])
+    calls = keeps is not None and getattr(function, "__module__", None) in _CALLING
+    args = tuple([_argument(value, keeps, calls) for value in args])
     if kwargs:
-        kwargs = {name: _argument(value, keeps) for name, value in kwargs.items()}
+        kwargs = {name: _argument(value, keeps, calls) for name, value in kwargs.items()}
     _check_amounts(function, args, kwargs)
-    return check_value(function(*args, **kwargs))
+    made = function(*args, **kwargs)
+    if type(made).__module__ == "decimal":
+        check_made(made)
+    elif type(made) in _LAZY:
+        made = stream(made)
+    # What came about in it, without a step that counts, is noticed before anything is done with it.
+    limits.tick()
+    return check_value(made)
+
+
+_CALLING = frozenset({"builtins", "itertools", "heapq", "_heapq", "_bisect", "bisect", "json", "re", "csv"})
+"""Where the functions are that call what they are given with values that nobody has looked at."""
+_LAZY = (itertools.chain, itertools.starmap, itertools.repeat)
 
 
 def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -192,10 +226,32 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             sizes.check_spec(None, value) if isinstance(value, str) else None
     elif module == "typing":
         check_type_texts([*[value for value in args if not isinstance(value, str)], *kwargs.values()])
+    elif module == "calendar":
+        for value in args:
+            sizes.check_size(1000 * value) if type(value) is int and value > 10_000 else None
+    elif module == "itertools" and len(args) > 1 and getattr(function, "__name__", "") == "tee":
+        sizes.check_count(args[1])
+    elif getattr(function, "__name__", "") in _MEASURED:
+        _check_measured(function.__name__, args, kwargs)
+    elif module == "fractions" and args:
+        check_fraction(args[0])
     elif module == "decimal":
         check_precision(kwargs.get("prec", args[0] if args and function.__name__ == "Context" else None))
     for name in ("indent", "width"):
         sizes.check_count(kwargs.get(name))
+
+
+_MEASURED = frozenset({"digest", "hexdigest", "writerow", "strftime"})
+
+
+def _check_measured(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    for value in (*args, *kwargs.values()):
+        if name == "writerow":
+            showing.check_shown(value)
+        elif name == "strftime":
+            sizes.check_size(256 * sizes.length(value))
+        else:
+            sizes.check_count(value)
 
 
 def _keeps(function: Any) -> bool | None:
@@ -210,27 +266,49 @@ def _keeps(function: Any) -> bool | None:
         if function.__name__ in _KEEPING_METHODS or function in _KEEPING:
             return True
         return False if isinstance(function.__self__, types.ModuleType) and id(function) not in DIRECT else None
-    return None
+    if isinstance(function, types.MethodType):
+        return True if function.__func__.__module__ == "collections" and function.__name__ in _KEEPING_METHODS else None
+    return True if getattr(function, "__module__", None) in ("statistics", "heapq") else None
 
 
-def _argument(value: Any, keeps: bool | None) -> Any:
+def _argument(value: Any, keeps: bool | None, calls: bool = False) -> Any:
     kind = type(value)
     if kind is range and keeps is not None:
         return taken(value, kept=keeps)
     if kind in PLAIN:
         return value
     if kind.__module__ == SANDBOX:
-        return value
+        sizes.check_number(value)
+        return taken(value, kept=True) if keeps and hasattr(kind, "__next__") else value
     if keeps is not None and hasattr(kind, "__next__"):
         return taken(value, kept=keeps)
     if isinstance(value, types.ModuleType) and kind is not SafeModule:
         return check_value(value)
     if callable(value):
-        return guarded(value)
+        return _called(value) if calls else guarded(value)
     if is_closed(kind):
         raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
     sizes.check_number(value)
     return value
+
+
+_UNCHECKED = (int, float, bool, enumerate, EnumType)
+
+
+def _called(function: Any) -> Any:
+    """What a function of the library calls in the place of this: guarded as if the code itself called it."""
+    checked = guarded(function)
+    kind = type(checked)
+    if checked is str:
+        return showing.text
+    if id(checked) in DIRECT or (kind is type and checked in _UNCHECKED):
+        return checked
+    if kind is functools.partial:
+        return functools.partial(apply, checked)
+    is_function = kind is types.BuiltinFunctionType and isinstance(checked.__self__, types.ModuleType)
+    if is_function or (kind is type and (is_standard(checked.__module__) or issubclass(checked, Decimal))):
+        return functools.partial(_outside, checked)
+    return checked
 
 
 def _checked_enum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

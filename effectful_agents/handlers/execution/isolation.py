@@ -2,8 +2,8 @@
 
 Each piece starts a process, which has no environment and can open nothing, and whose time and memory the operating
 system limits (`confinement`). There the code is run by an executor of this family. Plain data goes in and comes back.
-What is defined there stays there: the program gets a stand-in, and where that is called, or another piece uses it, a new
-process runs the piece that defined it once more, without its output.
+What is defined there stays there: the program gets a stand-in, and where that is called, or another piece uses it, a
+new process runs the piece that defined it once more, without its output.
 """
 
 from __future__ import annotations

@@ -215,14 +215,18 @@ _GUARDS = frozenset(
         "callables",
         "calls",
         "classes",
+        "decimals",
         "environment",
         "matching",
         "metaclasses",
         "methods",
         "numeric",
+        "showing",
         "sizes",
+        "spreading",
         "standard",
         "streams",
+        "texts",
     ]
 )
 """Where what restricted code is given in the place of other things is defined."""

@@ -2,7 +2,7 @@
 
 What is not here is not there. Left out is what waits, opens files, asks the machine, changes a state that the program
 shares, evaluates texts, or makes classes of them; some of it comes back in a version that the guards can see
-(`standard`, `numeric`, `streams`).
+(`standard`, `numeric`, `streams`, `texts`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from effectful_agents.handlers.execution import metaclasses, numeric, standard, streams
+from effectful_agents.handlers.execution import metaclasses, numeric, sizes, standard, streams, texts  # noqa: F401 - texts replaces
 from effectful_agents.handlers.execution.kinds import (
     ALLOWED_MODULES,
     MODULES,
@@ -116,7 +116,7 @@ _INSTEAD: dict[str, dict[str, Any]] = {
         name: getattr(numeric.RANDOM, name) for name in _NAMES["random"].split() if hasattr(numeric.RANDOM, name)
     },
     "functools": {"WRAPPER_ASSIGNMENTS": standard._UPDATED, "WRAPPER_UPDATES": ()},
-    "decimal": {"MAX_PREC": 100_000},
+    "decimal": {"MAX_PREC": 100_000, "MAX_EMAX": sizes.MAX_EXPONENT, "MIN_EMIN": -sizes.MAX_EXPONENT},
 }
 _INSTEAD["random"]["Random"] = type(numeric.RANDOM)
 

@@ -6,7 +6,6 @@ import __future__
 import ast
 import builtins
 import copy
-import decimal
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from effectful_agents.errors import OptionError
 from effectful_agents.generated import remember_source
+from effectful_agents.handlers.execution import decimals
 from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
@@ -153,7 +153,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     def _run(self) -> Generator[None]:
         # A signal that the code has eaten, by a `return` in a `finally`, comes out at the end. The precision of decimal
         # arithmetic belongs to the program.
-        with SignalScope(), decimal.localcontext(), running(self.limits, _is_code_of_ours):
+        with SignalScope(), decimals.context(), running(self.limits, _is_code_of_ours):
             yield
 
 

@@ -63,7 +63,17 @@ def check_count(count: Any) -> None:
 def check_number(value: Any) -> None:
     """Raise if a decimal number has so many digits before or after its point that writing it out would be too large."""
     if isinstance(value, Decimal) and value.is_finite():
+        check_exponent(value)
         check_size(abs(value.adjusted()), "Its digits")
+
+
+def check_exponent(value: Decimal) -> None:
+    """Raise if a decimal number is so large or so small that to make an integer of it takes long."""
+    if value.is_finite() and abs(value.adjusted()) > MAX_EXPONENT:
+        raise TooLarge("size", current().size, f"A decimal number can have {MAX_EXPONENT:,} digits here.")
+
+
+MAX_EXPONENT = 99_999
 
 
 def length(value: Any) -> int:
@@ -146,6 +156,8 @@ def check_power(a: Any, b: Any, modulo: Any = None) -> None:
     """Raise if `a ** b` would be too large."""
     exponent = _number(b)
     base = _number(a)
+    for check_other in OTHER_POWERS:
+        check_other(a, b, modulo)
     if modulo is not None:
         divisor = _number(modulo)
         if exponent is not None and divisor is not None and exponent.bit_length() * divisor.bit_length() ** 2 > _WORK:
@@ -158,6 +170,10 @@ def check_power(a: Any, b: Any, modulo: Any = None) -> None:
             check_size(base.bit_length() * abs(exponent), "The number")
     elif isinstance(a, Fraction):
         check_size(max(a.numerator.bit_length(), a.denominator.bit_length()) * abs(exponent), "The number")
+
+
+OTHER_POWERS: list[Callable[[Any, Any, Any], None]] = []
+"""What looks at powers of other numbers; set by modules that this one cannot import."""
 
 
 def lshift(a: Any, b: Any) -> Any:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import types
 from collections.abc import Generator
 from typing import Any
 
+from effectful_agents.handlers.execution import sizes
 from effectful_agents.handlers.execution.kinds import SANDBOX
 from effectful_agents.handlers.execution.sizes import check_size, check_sum, length
 from effectful_agents.handlers.execution.streams import LONG, len_of, stream, taken
 
-__all__ = ["contained", "delegated", "each", "is_sliced", "slice_", "slices", "spread", "unpacked"]
+__all__ = ["contained", "delegated", "each", "inplace", "is_sliced", "meet", "slice_", "slices", "spread", "unpacked"]
 
 
 def spread(values: Any, count: int) -> Any:
@@ -69,6 +71,16 @@ class _Range:
         return value in stream(self._values)
 
 
+def inplace(symbol: str, a: Any, b: Any) -> Any:
+    """`a += b`, or with another symbol: a list takes what there is of a range or an iterator."""
+    if (symbol == "+=" and isinstance(a, _GROWING)) or (symbol == "|=" and isinstance(a, dict)):
+        b = taken(b, kept=True)
+    return sizes.inplace(symbol, a, b)
+
+
+_GROWING = (list, bytearray, collections.deque, collections.UserList)
+
+
 # --- slices that are written to -----------------------------------------------------------------------------------
 
 _met = False
@@ -98,7 +110,8 @@ def slices(target: Any) -> Any:
     """What is written to by a slice."""
     if isinstance(target, _SLICED) or type(target).__module__ == "array":
         return _Slices(target)
-    meet()  # a class of the code gets it
+    if type(target).__module__ == SANDBOX:
+        meet()  # the code gets the slice as a value
     return target
 
 
