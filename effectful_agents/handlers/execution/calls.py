@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import types
 from decimal import Decimal
 from enum import EnumType
@@ -229,6 +230,8 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     elif module == "calendar":
         for value in args:
             sizes.check_size(1000 * value) if type(value) is int and value > 10_000 else None
+    elif function is operator.setitem and len(args) == 3 and isinstance(args[1], slice):
+        sizes.check_sum(args[0], args[2])
     elif module == "itertools" and len(args) > 1 and getattr(function, "__name__", "") == "tee":
         sizes.check_count(args[1])
     elif getattr(function, "__name__", "") in _MEASURED:
@@ -277,6 +280,8 @@ def _argument(value: Any, keeps: bool | None, calls: bool = False) -> Any:
         return taken(value, kept=keeps)
     if kind in PLAIN:
         return value
+    if keeps and kind is types.GeneratorType:
+        return taken(value, kept=True)
     if kind.__module__ == SANDBOX:
         sizes.check_number(value)
         return taken(value, kept=True) if keeps and hasattr(kind, "__next__") else value

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from effectful_agents.handlers.execution.limits import current
-from effectful_agents.handlers.execution.sizes import WORTH_COUNTING, check_number, check_size
+from effectful_agents.handlers.execution.sizes import SHOWN, WORTH_COUNTING, check_number, check_size
 
 __all__ = ["ascii_", "check_shown", "joined", "length_shown", "repr_", "shown", "text"]
 
@@ -65,6 +65,9 @@ def check_shown(value: Any) -> None:
         check_size(length_shown(value)[0], "The text of the value")
     else:
         check_number(value)
+
+
+SHOWN.append(check_shown)
 
 
 def length_shown(value: Any) -> tuple[int, int]:

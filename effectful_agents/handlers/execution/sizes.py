@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -172,6 +172,17 @@ def check_power(a: Any, b: Any, modulo: Any = None) -> None:
         check_size(max(a.numerator.bit_length(), a.denominator.bit_length()) * abs(exponent), "The number")
 
 
+SHOWN: list[Callable[[Any], None]] = []
+"""What looks at a value that is about to be made into text; set by a module that this one cannot import."""
+
+
+def _check_shown(values: Iterable[Any]) -> None:
+    for value in values:
+        if type(value) not in (str, int, float):
+            for check_one in SHOWN:
+                check_one(value)
+
+
 OTHER_POWERS: list[Callable[[Any, Any, Any], None]] = []
 """What looks at powers of other numbers; set by modules that this one cannot import."""
 
@@ -221,8 +232,7 @@ def check_template(a: Any, b: Any) -> None:
                         total += int(number[:20])
             check_size(total)
         check_size(len(text) + sum(length(value) for value in values) if len(values) < WORTH_COUNTING else len(values))
-        for value in values:
-            check_number(value)
+        _check_shown(values)
 
 
 INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -274,6 +284,8 @@ def format_value(value: Any, spec: Any = "") -> str:
     """`format(value, spec)`; also what stands between braces in an f-string."""
     if spec:
         check_spec(value, str(spec))
+    else:
+        _check_shown((value,))
     return format(value, spec)
 
 
@@ -320,8 +332,7 @@ def _check_template(template: str, values: list[Any]) -> None:
                     if not isinstance(value, int | float):
                         check_spec(None, format(value))
     check_size(total)
-    for value in values:
-        check_number(value)
+    _check_shown(values)
 
 
 def _format(template: str, *args: Any, **kwargs: Any) -> str:

@@ -78,7 +78,7 @@ def taken(values: Any, *, kept: bool) -> Any:
                 check_size(length)
             return stream(values)
         return values
-    if kind in _SHORT_LIVED or not isinstance(values, Iterator):
+    if not isinstance(values, Iterator) or (kind is GeneratorType and not kept):
         return values
     return _bounded(values) if kept else stream(values)
 
