@@ -23,7 +23,7 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_safe_type_text, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS, MAX_EXPONENT
-from effectful_agents.handlers.execution.spreading import is_sliced, meet, slices
+from effectful_agents.handlers.execution.spreading import MET, meet, slices
 
 __all__ = ["delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
 
@@ -200,7 +200,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
     """
     kind = type(obj)
     if kind in PLAIN:
-        return obj if name is not None or not is_sliced() else slices(obj)
+        return obj if name is not None or not MET else slices(obj)
     if (
         kind.__module__ == SANDBOX
         or (kind is types.FunctionType and obj.__builtins__ is RESTRICTED)

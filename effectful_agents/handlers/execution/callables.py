@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import functools
+import re
 import types
 from abc import ABCMeta
 from fractions import Fraction
@@ -29,7 +30,8 @@ from effectful_agents.runtime import Operation
 
 __all__ = ["guarded", "stored"]
 
-_METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)
+# The last is the kind of methods that are told which class they are of.
+_METHODS = (types.BuiltinFunctionType, types.MethodWrapperType, type(re.compile("").sub))
 _DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
 
 

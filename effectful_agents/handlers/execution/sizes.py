@@ -31,7 +31,6 @@ __all__ = [
     "check_work",
     "floordiv",
     "format_value",
-    "inplace",
     "length",
     "lshift",
     "mod",
@@ -250,31 +249,6 @@ INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
     "|=": operator.ior,
     "@=": operator.imatmul,
 }
-
-
-_SHRINKING = frozenset({"+=", "-=", "/=", ">>=", "&="})
-"""What makes an integer no larger than its operands, but for a digit."""
-
-
-def inplace(symbol: str, a: Any, b: Any) -> Any:
-    """`a += b`, or with another symbol."""
-    kind = type(a)
-    if kind is float or (kind is int and symbol in _SHRINKING):
-        pass
-    elif symbol == "+=":
-        check_sum(a, b)
-    elif symbol == "*=":
-        check_product(a, b)
-    elif symbol == "**=":
-        check_power(a, b)
-    elif symbol == "<<=":
-        check_shift(a, b)
-    elif symbol == "//=":
-        check_work(a, b)
-    elif symbol == "%=":
-        check_work(a, b)
-        check_template(a, b)
-    return INPLACE[symbol](a, b)
 
 
 # --- formats ------------------------------------------------------------------------------------------------------

@@ -7,12 +7,33 @@ import types
 from collections.abc import Generator
 from typing import Any
 
-from effectful_agents.handlers.execution import sizes
 from effectful_agents.handlers.execution.kinds import SANDBOX
-from effectful_agents.handlers.execution.sizes import check_size, check_sum, length
+from effectful_agents.handlers.execution.sizes import (
+    INPLACE,
+    WORTH_COUNTING,
+    check_power,
+    check_product,
+    check_shift,
+    check_size,
+    check_sum,
+    check_template,
+    check_work,
+    length,
+)
 from effectful_agents.handlers.execution.streams import LONG, len_of, stream, taken
 
-__all__ = ["contained", "delegated", "each", "inplace", "is_sliced", "meet", "slice_", "slices", "spread", "unpacked"]
+__all__ = [
+    "MET",
+    "contained",
+    "delegated",
+    "each",
+    "inplace",
+    "meet",
+    "slice_",
+    "slices",
+    "spread",
+    "unpacked",
+]
 
 
 def spread(values: Any, count: int) -> Any:
@@ -71,24 +92,43 @@ class _Range:
         return value in stream(self._values)
 
 
+_SHRINKING = frozenset({"+=", "-=", "/=", ">>=", "&="})
+"""What makes an integer no larger than its operands, but for a digit."""
+
+
 def inplace(symbol: str, a: Any, b: Any) -> Any:
-    """`a += b`, or with another symbol: a list takes what there is of a range or an iterator."""
-    if (symbol == "+=" and isinstance(a, _GROWING)) or (symbol == "|=" and isinstance(a, dict)):
+    """`a += b`, or with another symbol."""
+    kind = type(a)
+    if kind is float or (kind is int and symbol in _SHRINKING):
+        pass
+    elif symbol == "+=":
+        if isinstance(a, _GROWING):
+            b = taken(b, kept=True)
+        check_sum(a, b)
+    elif symbol == "*=":
+        check_product(a, b)
+    elif symbol == "**=":
+        check_power(a, b)
+    elif symbol == "<<=":
+        check_shift(a, b)
+    elif symbol == "//=":
+        check_work(a, b)
+    elif symbol == "%=":
+        check_work(a, b)
+        check_template(a, b)
+    elif symbol == "|=" and isinstance(a, dict):
         b = taken(b, kept=True)
-    return sizes.inplace(symbol, a, b)
+    return INPLACE[symbol](a, b)
 
 
 _GROWING = (list, bytearray, collections.deque, collections.UserList)
+"""What takes all that there is of a range or an iterator."""
 
 
 # --- slices that are written to -----------------------------------------------------------------------------------
 
-_met = False
-
-
-def is_sliced() -> bool:
-    """Whether the code has got a slice as a value, so that any key may be one."""
-    return _met
+MET: list[bool] = []
+"""Is not empty when the code has got a slice as a value, so that any key may be one."""
 
 
 def slice_(*args: Any) -> slice:
@@ -99,8 +139,8 @@ def slice_(*args: Any) -> slice:
 
 def meet() -> None:
     """Remember that the code has a slice as a value."""
-    global _met
-    _met = True
+    if not MET:
+        MET.append(True)
 
 
 _SLICED = (list, bytearray)
@@ -108,7 +148,7 @@ _SLICED = (list, bytearray)
 
 def slices(target: Any) -> Any:
     """What is written to by a slice."""
-    if isinstance(target, _SLICED) or type(target).__module__ == "array":
+    if type(target) is list or isinstance(target, _SLICED) or type(target).__module__ == "array":
         return _Slices(target)
     if type(target).__module__ == SANDBOX:
         meet()  # the code gets the slice as a value
@@ -124,7 +164,9 @@ class _Slices:
         self._target = target
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(key, slice):
+        if type(value) is list and len(value) + len(self._target) <= WORTH_COUNTING:
+            pass
+        elif isinstance(key, slice):
             value = taken(value, kept=True)
             check_sum(self._target, value)
             check_size(length(self._target) + (len_of(value) if type(value) is range else 0))
