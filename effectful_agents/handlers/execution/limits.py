@@ -237,6 +237,8 @@ def running(limits: Limits, is_inside: Callable[[FrameType], bool]) -> Generator
         is_inside: Whether a frame is one of the code that is held to them.
     """
     _watch_nesting()
+    if not _active:
+        _nesting.begin()
     run = Run(limits)
     around = _run.get()
     if around is not None and around.deadline is not None:

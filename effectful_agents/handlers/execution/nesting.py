@@ -23,6 +23,9 @@ DEPTH = 5_000
 """Levels of values in values. Between two rounds of the collector there are some thousand more; it takes 35,000 to do
 harm in a stack of 8 MB."""
 
+_DEEPEST = 20_000
+"""Levels that are too many, whoever made them."""
+
 _MOST = 200_000
 """Values that are followed in one round. What has more parts than this is not known to be flat."""
 
@@ -57,6 +60,8 @@ class Nesting:
         self._stop = stop
         self._waiting: list[Any] = []
         self._pause = 0
+        self._before = 0
+        self._was_deep = False
         self.rounds = 0
         """Rounds of the collector that it was called at, and had room in the stack to do what it does."""
         self.changeable = 0
@@ -79,7 +84,17 @@ class Nesting:
         self._pause -= 1
         if self._waiting and (self._pause <= 0 or len(self._waiting) > _CHANCE):
             waiting, self._waiting = self._waiting, []
-            self._follow(waiting, kinds)
+            self._follow(waiting, kinds, DEPTH)
+
+    def begin(self) -> None:
+        """Begin to watch: what lies deep already was not made by what is watched from now on."""
+        if self._was_deep:
+            self._was_deep = False
+            gc.collect()  # what was stopped is still there, with all that it made, until it is collected
+            self._found_changeable()
+        self._before = 0
+        if self.changeable > DEPTH:
+            self._before = _depth(self._found_changeable(), _Kinds(), _DEEPEST)[0]
 
     def forget(self) -> None:
         """Let go of what waits to be looked at: nothing is watched any more."""
@@ -87,17 +102,21 @@ class Nesting:
 
     def look_at_all(self) -> None:
         """Look at every value that may have been put into another one since it was made."""
-        kinds = _Kinds()
+        found = self._found_changeable()
+        if self.changeable > DEPTH:
+            self._follow(found, _Kinds(), min(self._before + DEPTH, _DEEPEST))
+
+    def _found_changeable(self) -> list[Any]:
         found = [value for value in gc.get_objects() if type(value) in _CHANGEABLE]
         self.changeable = len(found)
-        self._follow(found, kinds)
+        return found
 
-    def _follow(self, values: Iterable[Any], kinds: _Kinds) -> None:
-        followed = _depth(values, kinds)
-        if followed is None:
+    def _follow(self, values: Iterable[Any], kinds: _Kinds, most: int) -> None:
+        depth, followed = _depth(values, kinds, most)
+        self._pause = followed // 2000
+        if depth > most or followed > _MOST:
+            self._was_deep = True
             self._stop()
-        else:
-            self._pause = followed // 2000
 
 
 _CHANCE = 4_000
@@ -131,8 +150,9 @@ def _are_flat(values: list[Any], kinds: _Kinds) -> bool:
     return False
 
 
-def _depth(values: Iterable[Any], kinds: _Kinds) -> int | None:
-    """How many values there were to follow from these; None if they lie too deep in each other."""
+def _depth(values: Iterable[Any], kinds: _Kinds, most: int) -> tuple[int, int]:
+    """How deep values lie in each other, and how many there were to follow, up to where it is too deep or too many."""
+    found = 0
     depths: dict[int, int] = {}
     for value in values:
         if id(value) in depths:
@@ -154,11 +174,10 @@ def _depth(values: Iterable[Any], kinds: _Kinds) -> int | None:
                 depths[id(holder)] = depth = deepest[0] + 1
                 if path:
                     path[-1][2][0] = max(path[-1][2][0], depth)
-                if depth > DEPTH:
-                    return None
-            if len(path) > DEPTH or len(depths) > _MOST:
-                return None
-    return len(depths)
+                found = max(found, depth)
+            if found > most or len(path) > most or len(depths) > _MOST:
+                return max(found, len(path)), len(depths)
+    return found, len(depths)
 
 
 def _parts(value: Any, kinds: _Kinds) -> Iterator[Any]:
