@@ -121,9 +121,10 @@ class Run:
         All of it is done here, by functions in C. Code that has come near the limit of recursion has room for the calls
         of a guard, and for no more: a further one would fail there, and the code could go on for ever.
         """
-        _clock.left = _STEP
+        # Once it has to stop, each tick says so: a `finally` may have eaten this one.
+        _clock.left = 0
         if self.stopped is not None:
-            raise self.stopped
+            raise self.stopped.with_traceback(None)
         now = time.monotonic()
         if self.deadline is not None and now >= self.deadline:
             self.stopped = self._late
@@ -145,6 +146,7 @@ class Run:
                 self.stopped = self._deep
             if self.stopped is not None:
                 raise self.stopped
+        _clock.left = _STEP
 
     def stop(self, error: CodeStopped) -> None:
         """End it: the error is raised now, and again at each tick, so that nothing goes on that has eaten it."""
