@@ -22,7 +22,7 @@ from effectful_agents.errors import CodeStopped
 from effectful_agents.handlers.execution.kinds import is_inside
 from effectful_agents.handlers.execution.nesting import Nesting
 
-__all__ = ["alarm", "interrupt", "is_directly_inside"]
+__all__ = ["alarm", "interrupt", "is_directly_inside", "uninterrupted"]
 
 IsCode = Callable[[FrameType], bool]
 """Whether a frame is one of the code."""
@@ -81,9 +81,26 @@ def _timer(check: Callable[[], None], is_code: IsCode) -> Generator[None]:
 # --- other threads ------------------------------------------------------------------------------------------------
 
 
-def interrupt(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an exception in a thread, at its next step in Python; None takes back what was not raised yet."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error) if error else None)
+_set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+
+def interrupt(thread: int, error: type[BaseException]) -> None:
+    """Raise an exception in a thread, at its next step in Python, which has to be within `uninterrupted`."""
+    _set_exception(ctypes.c_ulong(thread), ctypes.py_object(error))
+
+
+def uninterrupted(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that may be interrupted, and see to it that nothing after it is.
+
+    Where it raises something else at that moment, the interruption is still to come, and would come in the middle of what
+    is tidied up. So the first thing then is to take it back, in one step: a call of a function in Python, or a second
+    one in C, would come too late.
+    """
+    here = ctypes.c_ulong(threading.get_ident())
+    try:
+        return function(*args)
+    finally:
+        _set_exception(here, None)
 
 
 class _Watched:
@@ -124,7 +141,6 @@ class _Watcher:
         finally:
             with self._changed:
                 self._watched.remove(watched)
-                interrupt(watched.thread, None)
 
     def _watch(self) -> None:
         with self._changed:
@@ -194,6 +210,10 @@ _thrown_away: collections.deque[Any] = collections.deque(maxlen=1000)
 _collect = _thrown_away.append
 
 
+# The second: code that has used up the stack has left no room for what the interpreter calls by itself.
+_OF_THE_CODE = (CodeStopped, RecursionError)
+
+
 @contextlib.contextmanager
 def _quiet() -> Generator[None]:
     """Have no message about a stop that was raised where the interpreter throws exceptions away.
@@ -214,5 +234,5 @@ def _quiet() -> Generator[None]:
                 sys.unraisablehook = _before
         while not _quiet_runs and _thrown_away:
             unraisable = _thrown_away.popleft()
-            if not isinstance(unraisable.exc_value, CodeStopped) and not isinstance(unraisable.object, Nesting):
+            if not isinstance(unraisable.exc_value, _OF_THE_CODE) and not isinstance(unraisable.object, Nesting):
                 _before(unraisable)

@@ -283,7 +283,7 @@ def _stop_too_deep() -> None:
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals["__name__"] in (__name__, Nesting.__module__):
         frame = frame.f_back
-    if is_directly_inside(frame, lambda frame: "__sandbox__" in frame.f_globals):
+    if _run.get() is not None and is_directly_inside(frame, lambda frame: "__sandbox__" in frame.f_globals):
         interrupt(threading.get_ident(), _StoppedNow)
 
 

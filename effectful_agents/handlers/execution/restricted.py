@@ -17,6 +17,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 from effectful_agents.errors import OptionError
 from effectful_agents.generated import remember_source
 from effectful_agents.handlers.execution import decimals
+from effectful_agents.handlers.execution.alarms import uninterrupted
 from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
@@ -137,7 +138,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
         names.fill()
         try:
             with self._run():
-                builtins.exec(bytecode, names.names)
+                uninterrupted(builtins.exec, bytecode, names.names)
         finally:
             names.bring_back()
 
@@ -147,7 +148,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
             return IsolatedRun(self.limits).eval(bytecode, env)
         names = _Namespace({}, self.limits, _Namespace.of(env, self.limits).filled())
         with self._run():
-            return builtins.eval(bytecode, names.names)
+            return uninterrupted(builtins.eval, bytecode, names.names)
 
     @contextmanager
     def _run(self) -> Generator[None]:
