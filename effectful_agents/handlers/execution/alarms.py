@@ -92,9 +92,9 @@ def interrupt(thread: int, error: type[BaseException]) -> None:
 def uninterrupted(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function that may be interrupted, and see to it that nothing after it is.
 
-    Where it raises something else at that moment, the interruption is still to come, and would come in the middle of what
-    is tidied up. So the first thing then is to take it back, in one step: a call of a function in Python, or a second
-    one in C, would come too late.
+    Where it raises something else at that moment, the interruption is still to come, and would come in the middle of
+    what is tidied up. So the first thing then is to take it back, in one step: a call of a function in Python, or a
+    second one in C, would come too late.
     """
     here = ctypes.c_ulong(threading.get_ident())
     try:
