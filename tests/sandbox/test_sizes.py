@@ -208,6 +208,20 @@ FINE = {
     "unpacking in a loop": ("str([b for a, *b in [(1, 2), 'xyz']])", "[[2], ['y', 'z']]"),
     "slices": ("x = [0, 1, 2, 3]\nx[1:3] = 'abc'\ndel x[:1]\nx[::2] = 7, 8\nstr(x)", "[7, 'b', 8, 3]"),
     "a slice as a value": ("s = slice(1)\nx = [1, 2]\nx[s] = [3, 4]\nx[0] = 5\nstr(x)", "[5, 4, 2]"),
+    "a dictionary of its own": (
+        "class D(dict):\n  def __init__(self, *a, **k): super().__init__(*a, **k)\n"
+        "  def __setitem__(self, k, v): super().__setitem__(k, v)\n"
+        "  def __contains__(self, k): return super().__contains__(k)\n"
+        "d = D([(1, 2)], a=3)\nd[4] = 5\nstr((d, 4 in d))",
+        "({1: 2, 'a': 3, 4: 5}, True)",
+    ),
+    "functions given to functions": (
+        "import functools\nfrom collections import defaultdict\nfrom decimal import Decimal\n"
+        "d = defaultdict(list)\nd[1].append(2)\n"
+        "str((d, list(map(Decimal, '12')), sorted('ba', key=str.upper), list(map(max, [(1, 2)])),"
+        " functools.partial(int, base=2)('101'), list(map(str, [1, [2]])), list(map(functools.partial(pow, 2), [3]))))",
+        "(defaultdict(<class 'list'>, {1: [2]}), [Decimal('1'), Decimal('2')], ['a', 'b'], [2], 5, ['1', '[2]'], [8])",
+    ),
     "a list that holds itself": ("x = [1]\nx.append(x)\nstr(x)", "[1, [...]]"),
     "in": (
         "r = range(10 ** 9)\nstr((5 in r, -1 in r, 2 in iter([1, 2]), 'a' in 'ab', 1 not in {1}))",

@@ -77,7 +77,7 @@ def _check_extended(value: Any, more: Any) -> tuple[Any, ...]:
     return (more,)
 
 
-def _check_filled(value: Any, *args: Any) -> tuple[Any, ...]:
+def _check_filled(value: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
     return tuple([taken(one, kept=True) for one in args])
 
 
