@@ -15,7 +15,6 @@ from effectful_agents.handlers.execution.limits import Limits
 # Each sets `got` if it worked. They run as plain Python in a process that was confined.
 HARM = {
     "read a file that everybody may read": "got = open('/etc/passwd').read()",
-    "read a file after closing what is open": "os.close(0); os.close(1); got = os.open('/etc/passwd', 0)",
     "write a file": "got = os.open('/tmp/harm', os.O_WRONLY | os.O_CREAT)",
     "make a directory": "os.mkdir('/tmp/harm-of-a-test'); got = 1",
     "list a directory": "got = os.listdir('/')",
@@ -67,20 +66,17 @@ def _asked(source: str, seconds: float | None = 5.0, size: int = 100_000) -> byt
 
 @pytest.fixture(scope="module")
 def harm_done() -> dict[str, bool]:
-    # What closes the way back comes by itself.
-    closing = {name: source for name, source in HARM.items() if "os.close" in source}
-    kept = {name: source for name, source in HARM.items() if name not in closing}
     read, write = os.pipe()  # a descriptor of the program's that a child could inherit
     os.set_inheritable(write, True)
     try:
-        return json.loads(_asked(_HOSTILE.format(path=sys.path, harm=kept)))
+        return json.loads(_asked(_HOSTILE.format(path=sys.path, harm=HARM)))
     finally:
         os.close(read)
         os.close(write)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system limits no calls")
-@pytest.mark.parametrize("name", [name for name in HARM if "os.close" not in HARM[name]])
+@pytest.mark.parametrize("name", HARM)
 def test_code_that_has_got_out_of_the_policy_does_no_harm(name, harm_done):
     assert harm_done[name] is False
 
