@@ -12,7 +12,17 @@ from typing import Any
 from effectful_agents.handlers.execution.limits import tick
 from effectful_agents.handlers.execution.sizes import check_count, check_size
 
-__all__ = ["LONG", "chain", "counted_values", "iterate", "looped", "stream", "taken"]
+__all__ = [
+    "LONG",
+    "chain",
+    "counted_values",
+    "guarded_iter",
+    "guarded_reversed",
+    "iterate",
+    "looped",
+    "stream",
+    "taken",
+]
 
 LONG = 100_000
 """A range that is longer is counted step by step."""
@@ -68,7 +78,7 @@ def taken(values: Any, *, kept: bool) -> Any:
                 check_size(length)
             return stream(values)
         return values
-    if kind in _SHORT_LIVED or not isinstance(values, Iterator):
+    if not isinstance(values, Iterator) or (kind is GeneratorType and not kept):
         return values
     return _bounded(values) if kept else stream(values)
 
@@ -117,4 +127,11 @@ def guarded_iter(*args: Any) -> Any:
     """`iter`."""
     if len(args) == 2:
         return stream(builtins.iter(*args))
-    return builtins.iter(*args)
+    made = builtins.iter(*args)
+    return stream(made) if len(args) == 1 and type(args[0]) is range and len_of(args[0]) > LONG else made
+
+
+def guarded_reversed(values: Any, /) -> Any:
+    """`reversed`."""
+    made = builtins.reversed(values)
+    return stream(made) if type(values) is range and len_of(values) > LONG else made
