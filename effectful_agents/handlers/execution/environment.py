@@ -125,11 +125,6 @@ def format_field(value: Any, spec: Any = "") -> str:
     return sizes.format_value(value, spec)
 
 
-def looped(values: Any) -> Any:
-    """What a loop goes through."""
-    return streams.looped(opened(values))
-
-
 @replace(iter)
 def iter_(*args: Any) -> Any:
     """`iter`."""
@@ -149,7 +144,7 @@ def delegated(values: Any) -> Any:
     """What `yield from` goes through: the interpreter calls what that has as `send`, `throw` and `close`."""
     kind = type(values)
     if kind is not types.GeneratorType:
-        values = iter(values if kind.__module__ == SANDBOX else streams.taken(opened(values), kept=False))
+        values = iter(values if kind.__module__ == SANDBOX else streams.taken(values, kept=False))
     calls.check_fields(values)
     return opened(values)
 
@@ -214,7 +209,7 @@ RESTRICTED |= {
     "_instance_": matching.instance_parts,
     "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
     "_joined_": showing.joined,
-    "_looped_": looped,
+    "_looped_": streams.looped,
     "_lshift_": sizes.lshift,
     "_mapping_": matching.mapping_parts,
     "_mod_": sizes.mod,

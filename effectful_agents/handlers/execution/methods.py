@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from effectful_agents.handlers.execution.kinds import opened
 from effectful_agents.handlers.execution.showing import check_shown
 from effectful_agents.handlers.execution.sizes import (
     WORTH_COUNTING,
@@ -55,7 +54,7 @@ def _check_replaced(value: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _check_joined(value: Any, parts: Any) -> tuple[Any, ...]:
-    many = parts if type(parts) in (list, tuple) else list(taken(opened(parts), kept=True))
+    many = parts if type(parts) in (list, tuple) else list(taken(parts, kept=True))
     check_size(length(value) * len(many) + sum(map(length, many)))
     return (many,)
 
@@ -81,7 +80,7 @@ def _check_bytes(value: int, length: Any = 1, *args: Any, **kwargs: Any) -> None
 
 
 def _check_extended(value: Any, more: Any) -> tuple[Any, ...]:
-    more = taken(opened(more), kept=True)
+    more = taken(more, kept=True)
     check_sum(value, more)
     return (more,)
 

@@ -37,7 +37,6 @@ __all__ = [
 
 def spread(values: Any, count: int) -> Any:
     """What stands behind one of so many stars in a display or a call."""
-    opened(values)
     try:
         size = len(values)
     except (TypeError, OverflowError):
@@ -48,7 +47,6 @@ def spread(values: Any, count: int) -> Any:
 
 def unpacked(values: Any, levels: int) -> Any:
     """What is unpacked into names of which one has a star, so many levels deep."""
-    opened(values)
     if levels > 1 and isinstance(values, list | tuple):
         for value in values:
             if type(value) is range:
@@ -73,7 +71,7 @@ def contained(values: Any) -> Any:
         return values
     if kind is range:
         return _Range(values) if len_of(values) > LONG else values
-    return values if kind.__module__ == SANDBOX else taken(opened(values), kept=False)
+    return values if kind.__module__ == SANDBOX else taken(values, kept=False)
 
 
 class _Range:
@@ -166,7 +164,7 @@ class _Slices:
         if type(value) is list and len(value) + len(self._target) <= WORTH_COUNTING:
             pass
         elif isinstance(key, slice):
-            value = taken(opened(value), kept=True)
+            value = taken(value, kept=True)
             check_sum(self._target, value)
             check_size(length(self._target) + (len_of(value) if type(value) is range else 0))
         self._target[key] = value
