@@ -21,6 +21,7 @@ from effectful_agents.handlers.execution.names import is_standard
 __all__ = [
     "CACHED",
     "DIRECT",
+    "PASSING",
     "builds_nothing",
     "calls_nothing",
     "is_called_inside",
@@ -71,7 +72,7 @@ def is_outside(function: Any) -> bool:
     """Whether a function belongs to the language or its library; a program's own gets what it is given as it is."""
     if isinstance(function, types.FunctionType):
         module = function.__globals__.get("__name__")
-        return is_standard(module) or module in _PASSING
+        return is_standard(module) or module in PASSING
     if isinstance(function, types.MethodType):
         return is_outside(function.__func__)
     if isinstance(function, type):
@@ -81,7 +82,7 @@ def is_outside(function: Any) -> bool:
     return is_standard(type(function).__module__)
 
 
-_PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "texts"))
+PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "texts"))
 """Where functions pass on to the library what they are given."""
 
 _ARITHMETIC = frozenset({"math", "cmath", "binascii", "unicodedata", "_struct", "_operator"})
@@ -146,7 +147,7 @@ def builds_nothing(function: Any) -> bool:
         return builds_nothing(function.__origin__)
     if kind is CACHED:
         return builds_nothing(function.__wrapped__)
-    if kind is type:
+    if isinstance(function, type):
         if function is str:  # of a structure that contains itself many times
             return False
         is_library = is_standard(function.__module__) or issubclass(function, Decimal)

@@ -20,6 +20,7 @@ from effectful_agents.handlers.execution.callables import guarded, stored
 from effectful_agents.handlers.execution.callbacks import (
     CACHED,
     DIRECT,
+    PASSING,
     builds_nothing,
     calls_nothing,
     is_called_inside,
@@ -275,8 +276,8 @@ def _is_called(function: Any, value: Any) -> bool:
     if module == "contextlib" and isinstance(value, contextlib.AbstractContextManager):
         return False  # it is entered
     if calls_nothing(value):
-        calls = name == "sort" or (type(module) is str and module.partition(".")[0] in _CALLING)
-        return calls and not builds_nothing(value)
+        top = module.partition(".")[0] if isinstance(module, str) else None
+        return (name == "sort" or top in _CALLING or module in PASSING) and not builds_nothing(value)
     return True
 
 

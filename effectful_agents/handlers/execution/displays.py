@@ -88,6 +88,12 @@ class DisplayPolicy(PatternPolicy):
         ]
         return node
 
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """Whoever hears of the error makes a text of it, outside of all limits."""
+        node = self.node_contents_visit(node)
+        node.msg = node.msg and call(node.msg, "_shown_", node.msg)
+        return node
+
     # --- f-strings ------------------------------------------------------------------------------------------------
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:

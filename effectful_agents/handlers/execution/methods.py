@@ -127,6 +127,7 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "to_bytes": _check_bytes,
     "extend": _check_extended,
     "__add__": check_sum,
+    "__radd__": _reflected(check_sum),
     "__iadd__": _check_extended,
     "__init__": _check_filled,
     "__setitem__": _check_set_item,
@@ -174,7 +175,8 @@ def checked_call(method: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def checked_wrapped(method: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a method of a class of the library that does with its `data` what the method of this name does there."""
-    changed = CHECKS[method.__name__](method.__self__.data, *args, **kwargs)
+    target = method.__self__ if method.__name__ in ("__add__", "__radd__") else method.__self__.data
+    changed = CHECKS[method.__name__](target, *args, **kwargs)
     return method(*(args if changed is None else changed), **kwargs)
 
 

@@ -87,7 +87,7 @@ class Nesting:
         young = [value for value in gc.get_objects(generation=0) if kinds[type(value)]]
         self.changeable += sum(type(value) in _CHANGEABLE for value in young)
         if not _are_flat(young, kinds):
-            self._waiting += young
+            self._waiting += [value for value in young if not _is_unfinished(value)]
         # To follow takes time where there is much that is old: then it is done more rarely.
         self._pause -= 1
         if self._waiting and (self._pause <= 0 or len(self._waiting) > _CHANCE):
@@ -144,6 +144,11 @@ class _Kinds(dict[type, bool]):
     def __missing__(self, kind: type) -> bool:
         known = self[kind] = _is_followed(kind)
         return known
+
+
+def _is_unfinished(value: Any) -> bool:
+    """Whether a tuple is just being filled: C goes on with it only as long as nobody else keeps it."""
+    return type(value) is tuple and len(gc.get_referents(value)) < len(value)
 
 
 def _are_flat(values: list[Any], kinds: _Kinds) -> bool:

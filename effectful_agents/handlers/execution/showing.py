@@ -6,16 +6,29 @@ A list that has another one ten times, which has another one ten times, is small
 from __future__ import annotations
 
 import collections
+import functools
+import gc
+import operator
+import types
 from collections.abc import Iterable
+from enum import Enum
 from typing import Any
 
 from effectful_agents.handlers.execution.limits import current
+from effectful_agents.handlers.execution.names import is_standard
 from effectful_agents.handlers.execution.sizes import SHOWN, WORTH_COUNTING, check_number, check_size
 
 __all__ = ["ascii_", "check_shown", "joined", "length_shown", "repr_", "shown", "text"]
 
 _FLAT = frozenset({int, float, bool, str, complex, type(None)})
+_SHOWING = (
+    *(type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType, types.SimpleNamespace),
+    *(slice, functools.partial, operator.itemgetter, types.GenericAlias, Enum, collections.ChainMap),
+)
+"""Classes whose objects show all that they have, whatever that is."""
+
 _HOLDERS = (
+    *_SHOWING,
     list,
     tuple,
     dict,
@@ -61,7 +74,7 @@ def joined(*parts: str) -> str:
 
 def check_shown(value: Any) -> None:
     """Raise if the text of a value would be too long."""
-    if isinstance(value, _HOLDERS):
+    if isinstance(value, _HOLDERS) or _is_shown_by_fields(type(value)):
         check_size(length_shown(value)[0], "The text of the value")
     else:
         check_number(value)
@@ -82,7 +95,7 @@ def _length(value: Any, limit: int, path: set[int]) -> tuple[int, int]:
         return len(value) + 2, 1
     if kind is int:
         return value.bit_length() * 3 // 10 + 2, 1
-    if not isinstance(value, _HOLDERS) or id(value) in path:
+    if not (isinstance(value, _HOLDERS) or _is_shown_by_fields(kind)) or id(value) in path:
         return 8, 1
     characters, count = 2, 1
     path.add(id(value))
@@ -104,6 +117,14 @@ def _length(value: Any, limit: int, path: set[int]) -> tuple[int, int]:
     return characters, count
 
 
+def _is_shown_by_fields(kind: type) -> bool:
+    """Whether objects of a class are shown as `dataclass` does it, and not by a function of the code."""
+    if not hasattr(kind, "__dataclass_fields__"):
+        return False
+    function = kind.__repr__
+    return isinstance(function, types.FunctionType) and is_standard(function.__globals__.get("__name__"))
+
+
 def _length_of_flat(value: Any) -> int:
     return len(value) if type(value) is str else value.bit_length() * 3 // 10 + 1 if type(value) is int else 8
 
@@ -120,6 +141,10 @@ def _parts(value: Any) -> list[Any]:
         return [value.args]
     if isinstance(value, collections.UserList | collections.UserDict):
         return [(value.data,)]
+    if _is_shown_by_fields(type(value)):
+        return [[getattr(value, name, None) for name in type(value).__dataclass_fields__]]
+    if isinstance(value, _SHOWING):
+        return [gc.get_referents(value)]
     for cls in (list, tuple, set, frozenset):
         if isinstance(value, cls):
             return [value if type(value) is cls else list(cls.__iter__(value))]  # a class may go through it otherwise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections import UserList
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -100,9 +101,21 @@ def add(a: Any, b: Any) -> Any:
 
 def check_sum(a: Any, b: Any) -> None:
     """Raise if `a + b` would be too large."""
+    if not (type(a) in _SEQUENCES and type(b) in _SEQUENCES):
+        _check_wrapped_sum(a, b)
     size = length(a)
     if size:
         check_size(size + length(b))
+
+
+_SEQUENCES = frozenset({str, list, tuple, bytes})
+
+
+def _check_wrapped_sum(a: Any, b: Any) -> None:
+    """Raise if one is a `UserList`, which makes a list of the other, and that is none: nothing would count it."""
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, UserList) and not isinstance(other, list | tuple | str | UserList):
+            raise TypeError(f"a `UserList` and a `{type(other).__name__}` cannot be added here; make a list of it.")
 
 
 def mul(a: Any, b: Any) -> Any:

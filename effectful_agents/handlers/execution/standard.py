@@ -284,7 +284,7 @@ def namedtuple(
     """`collections.namedtuple`."""
     if isinstance(field_names, str):
         field_names = field_names.replace(",", " ").split()
-    names = [str.__str__(name) if isinstance(name, str) else name for name in field_names]
+    names = [str.__str__(name) if isinstance(name, str) else name for name in stream(field_names)]
     for name in () if rename else names:
         check_new_attribute(name)
     check_new_attribute(typename)
@@ -294,7 +294,7 @@ def namedtuple(
 def _checked_fields(fields: Iterable[Any]) -> list[tuple[Any, ...]]:
     """The fields, read once: another time something else could be there."""
     made: list[tuple[Any, ...]] = []
-    for field in fields:
+    for field in stream(fields):
         name, *rest = (field,) if isinstance(field, str) else field
         kind, *default = rest or ["typing.Any"]
         check_new_attribute(name)
