@@ -92,6 +92,10 @@ DEEP = {
 SHALLOW = {
     "a list of pairs": "x = ()\nfor i in range(3000): x = (i, x)\nhash(x)",
     "a list of objects": "class A: pass\nx = None\nfor _ in range(20_000):\n  y = A()\n  y.x = x\n  x = y",
+    "tuples that are being filled": (
+        "def pair(i):\n  global x\n  x = (i, x) if i % 3000 else ()\n  return [i]\n"
+        "x = ()\nfor _ in range(10): y = tuple(pair(i) for i in range(3000)), (lambda *a: a)(*map(pair, range(3000)))"
+    ),
     "lists": "x = []\nfor _ in range(50_000): x = [x]",
     "a sieve of filters": (
         "def sieve(x):\n  while True:\n    p = next(x)\n    yield p\n"

@@ -60,8 +60,29 @@ HUGE = {
     "an integer of a decimal": "from decimal import Decimal\nint(Decimal('1e10000000000'))",
     "a power of a fraction": "from fractions import Fraction\nFraction(3, 2) ** 10 ** 9",
     "indentation": "import json\njson.dumps([1], indent=10 ** 10)",
+    "a list of a range, by an alias": "list[int](range(10 ** 10))",
+    "a list of a range, by a cache": "import functools\nfunctools.cache(list)(range(10 ** 10))",
+    "a list of a range, by a cache in a map": (
+        "import functools\nlist(map(functools.cache(list[int]), [range(10 ** 6)]))"
+    ),
+    "a list of a range, by JSON": "import json\njson.dumps(range(10 ** 6), default=list)",
+    "a list of a range, by a key": "[range(10 ** 6)].sort(key=list)",
+    "a slice of a class of the code": "class L(list): pass\ns = slice(0, 1)\nx = L()\nx[s] = range(10 ** 10)",
+    "a slice of a UserList": "import collections\nx = collections.UserList()\nx[:] = range(10 ** 10)",
+    "a fraction in a map": "import fractions\nlist(map(fractions.Fraction, ['1e99999999']))",
     "many parts of an f-string": "x = 'a' * 100_000\nf'{x}{x}{x}{x}{x}{x}{x}'",
     "a width among many": "w=100_000\nf'{1:{w}}{1:{w}}{1:{w}}{1:{w}}{1:{w}}{1:{w}}'",
+    "a billion laughs, namespace": LAUGHS + "import types\nrepr(types.SimpleNamespace(a=x))",
+    "a billion laughs, view": LAUGHS + "repr({1: x}.values())",
+    "a billion laughs, read only": LAUGHS + "import types\nrepr(types.MappingProxyType({1: x}))",
+    "a billion laughs, partial": LAUGHS + "import functools\nstr(functools.partial(print, x))",
+    "a billion laughs, dataclass": (
+        LAUGHS + "import dataclasses\n@dataclasses.dataclass(slots=True)\nclass D: x: list\nf'{D(x)}'"
+    ),
+    "a billion laughs, member": LAUGHS + "import enum\nclass E(enum.Enum): A = x\nrepr(E.A)",
+    "a billion laughs, assertion": LAUGHS + "assert 0, x",
+    "a billion laughs, pprint": LAUGHS + "import pprint\npprint.pformat(x)",
+    "a billion laughs, stream": LAUGHS + "import io\nprint(x, file=io.StringIO())",
     "a billion laughs, str": LAUGHS + "str(x)",
     "a billion laughs, fstring": LAUGHS + "f'{x}'",
     "a billion laughs, repr": (
@@ -239,6 +260,24 @@ FINE = {
         "from decimal import Decimal, localcontext\nwith localcontext() as c:\n  c.prec = 50\n"
         "  x = str(Decimal(2).ln() + Decimal(2) ** Decimal('0.5'))[:6]\nx",
         "2.1073",
+    ),
+    "a number of a class of the code": (
+        "from decimal import Decimal\nclass D(Decimal):\n  def exp(self): return super().exp()\nstr(D(1).exp())[:6]",
+        "2.7182",
+    ),
+    "a class that says itself what it is shown as": (
+        "import dataclasses\n@dataclasses.dataclass\nclass D:\n  x: object\n  def __repr__(self): return 'D'\n"
+        "x = ['ha'] * 10\nfor _ in range(9): x = [x] * 10\nrepr(D(x))",
+        "D",
+    ),
+    "what shows what it has": (
+        "import dataclasses, functools, types\n@dataclasses.dataclass\nclass D:\n  x: object\n"
+        "str((D([1]), types.SimpleNamespace(a=D(2)), {1: D(3)}.values(), slice(1, [2])))",
+        "(D(x=[1]), namespace(a=D(x=2)), dict_values([D(x=3)]), slice(1, [2], None))",
+    ),
+    "sums of lists": (
+        "from collections import UserList\nx = UserList([1]) + [2] + (3,)\nx += range(2)\nstr([0] + x)",
+        "[0, 1, 2, 3, 0, 1]",
     ),
     "divisions": ("str((divmod(7, -2), 2 ** 5000 // 3 ** 3000, 7.5 // 2))", "((-4, -1), 61124"),
 }

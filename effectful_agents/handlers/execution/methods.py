@@ -9,6 +9,7 @@ from typing import Any
 from effectful_agents.handlers.execution.showing import check_shown
 from effectful_agents.handlers.execution.sizes import (
     WORTH_COUNTING,
+    check_added,
     check_count,
     check_power,
     check_product,
@@ -126,8 +127,8 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "translate": _check_translated,
     "to_bytes": _check_bytes,
     "extend": _check_extended,
-    "__add__": check_sum,
-    "__radd__": _reflected(check_sum),
+    "__add__": check_added,
+    "__radd__": _reflected(check_added),
     "__iadd__": _check_extended,
     "__init__": _check_filled,
     "__setitem__": _check_set_item,

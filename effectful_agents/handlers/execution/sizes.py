@@ -20,6 +20,7 @@ __all__ = [
     "INPLACE",
     "WORTH_COUNTING",
     "add",
+    "check_added",
     "check_count",
     "check_number",
     "check_power",
@@ -95,14 +96,12 @@ def add(a: Any, b: Any) -> Any:
     """`a + b`."""
     kind = type(a)
     if kind is not int and kind is not float:
-        check_sum(a, b)
+        check_added(a, b)
     return a + b
 
 
 def check_sum(a: Any, b: Any) -> None:
-    """Raise if `a + b` would be too large."""
-    if not (type(a) in _SEQUENCES and type(b) in _SEQUENCES):
-        _check_wrapped_sum(a, b)
+    """Raise if two sequences would be too large together."""
     size = length(a)
     if size:
         check_size(size + length(b))
@@ -111,8 +110,11 @@ def check_sum(a: Any, b: Any) -> None:
 _SEQUENCES = frozenset({str, list, tuple, bytes})
 
 
-def _check_wrapped_sum(a: Any, b: Any) -> None:
-    """Raise if one is a `UserList`, which makes a list of the other, and that is none: nothing would count it."""
+def check_added(a: Any, b: Any) -> None:
+    """Raise if `a + b` would be too large, or may be: a `UserList` makes a list of what it is added to."""
+    check_sum(a, b)
+    if type(a) in _SEQUENCES and type(b) in _SEQUENCES:
+        return
     for one, other in ((a, b), (b, a)):
         if isinstance(one, UserList) and not isinstance(other, list | tuple | str | UserList):
             raise TypeError(f"a `UserList` and a `{type(other).__name__}` cannot be added here; make a list of it.")

@@ -11,6 +11,7 @@ from effectful_agents.handlers.execution.kinds import SANDBOX, opened
 from effectful_agents.handlers.execution.sizes import (
     INPLACE,
     WORTH_COUNTING,
+    check_added,
     check_power,
     check_product,
     check_shift,
@@ -99,7 +100,9 @@ def inplace(symbol: str, a: Any, b: Any) -> Any:
         opened(b)
         if isinstance(a, _GROWING):
             b = taken(b, kept=True)
-        check_sum(a, b)
+            check_sum(a, b)
+        else:
+            check_added(a, b)
     elif symbol == "*=":
         check_product(a, b)
     elif symbol == "**=":
