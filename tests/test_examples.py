@@ -7,6 +7,7 @@ import io
 import json
 import re
 import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,14 +17,15 @@ from typing import Any
 import pytest
 
 from effectful_agents import fwd, handler, harness
+from effectful_agents.handlers.durability import SqliteCheckpointer
 from effectful_agents.harness.launcher import main
 from effectful_agents.operations.loop import completion
 from effectful_agents.testing import ScriptedModel, batch, calls, says
 
 EXAMPLES = Path(__file__).parent.parent / "llm_examples"
 NAMES = [
-    *("best_trip", "chatbot", "confirm", "data/planets", "extract", "fan_out", "joke", "limerick", "primes"),
-    *("reasoning/countdown", "remembering", "streaming_chat", "vacation", "word_rule"),
+    *("best_trip", "chatbot", "confirm", "data/planets", "durable/research", "extract", "fan_out", "joke", "limerick"),
+    *("primes", "reasoning/countdown", "remembering", "streaming_chat", "vacation", "word_rule"),
 ]
 
 
@@ -315,6 +317,16 @@ def test_extract_asks_no_model_about_nothing(text, launch, tmp_path, monkeypatch
 # Running
 
 
+def test_research(run, tmp_path):
+    sayings = [says(json.dumps({"sentence": f"It is {name}."})) for name in ("wet", "fast", "hot")]
+    out, requests = run("durable/research", *sayings, words=(str(tmp_path / "report.md"),))
+    assert [line.partition(", ")[2] for line in out.splitlines()] == [
+        *("water: It is wet.", "wind: It is fast.", "sun: It is hot.")
+    ]
+    assert "3 percent" in user_text(requests[0])
+    assert (tmp_path / "report.md").read_text() == out
+
+
 def test_fan_out(run):
     def reply(request: Any) -> Any:
         return "fish" if "trout" in user_text(request) else "bird"
@@ -435,6 +447,56 @@ def test_best_trip_calls_a_tool_with_values_that_json_cannot_say(run):
     assert "best(items: list[T], score: Callable[[T], float]) -> T" in best["description"]
 
 
+# Killed, and begun again
+
+KILLED = """
+import json, os, signal, sys
+from effectful_agents import handler
+from effectful_agents.handlers.durability import SqliteCheckpointer
+from effectful_agents.harness.launcher import main
+from effectful_agents.operations.loop import completion
+from effectful_agents.testing import says
+
+_, most, book, *words = sys.argv
+asked = 0
+
+def answer(**request):
+    global asked
+    asked += 1
+    if asked > int(most):
+        os.kill(os.getpid(), signal.SIGKILL)
+    with open(book, "a+") as file:
+        file.write("asked\\n")
+        file.seek(0)
+        number = len(file.readlines())
+    return says(json.dumps({"sentence": f"It is {number}."}))
+
+with handler({completion: answer}):
+    sys.exit(main(words))
+"""
+
+
+def research(folder: Path, requests: int) -> subprocess.CompletedProcess[str]:
+    """The example in a process that is killed when it makes one request more than it may."""
+    options = ("--model", "scripted", "--journal", folder / "runs.db", "--run-id", "monday", folder / "report.md")
+    command = [sys.executable, "-c", KILLED, requests, folder / "asked", path("durable/research"), *options]
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_research_that_is_killed_goes_on(tmp_path):
+    for requests, lines in ((1, 1), (1, 2), (9, 3)):
+        ended = research(tmp_path, requests)
+        assert ended.returncode == (0 if lines == 3 else -signal.SIGKILL), ended.stderr
+        assert len(ended.stdout.splitlines()) == lines
+    report = (tmp_path / "report.md").read_text().splitlines()
+    assert [line.partition(", ")[2] for line in report] == ["water: It is 1.", "wind: It is 2.", "sun: It is 3."]
+    assert ended.stdout.splitlines() == report
+    assert (tmp_path / "asked").read_text().count("asked") == 3
+    steps = SqliteCheckpointer(tmp_path / "runs.db").load("monday").steps()
+    assert len([step for step in steps if not step.endswith("-call")]) == 10
+
+
 # On the model inside the process
 
 
@@ -465,6 +527,17 @@ def run_locally(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 def test_limerick_on_the_local_model(run_locally):
     out, _, (reply,) = run_locally("limerick")
     assert out.strip() == reply["choices"][0]["message"]["content"].strip() != ""
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
+def test_research_on_the_local_model(run_locally, tmp_path):
+    runs = {"journal": tmp_path / "runs.db", "run_id": "monday"}
+    out, requests, _ = run_locally("durable/research", str(tmp_path / "report.md"), **runs)
+    assert len(requests) >= 3  # more where a sentence was too long
+    assert [line.split(": ")[0].split(", ")[1] for line in out.splitlines()] == ["water", "wind", "sun"]
+    assert run_locally("durable/research", str(tmp_path / "report.md"), **runs) == (out, [], [])
+    assert (tmp_path / "report.md").read_text() == out
 
 
 @pytest.mark.slow

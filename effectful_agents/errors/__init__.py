@@ -121,3 +121,8 @@ __all__ = [
     "describe_exception",
     "retryable_for_status",
 ]
+
+# Tracebacks tell where a class is imported from, not in which file of this package it stands.
+for _name in __all__:
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = __name__

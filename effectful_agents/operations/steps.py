@@ -175,6 +175,20 @@ def idempotency_key(event: StepEvent) -> tuple[str, str, str]:
     return event.run_id, f"{event.step_id}.{event.attempt}", event.phase.value
 
 
+class _Places:
+    """Counts, for several threads at once."""
+
+    __slots__ = ("_count", "given")
+
+    def __init__(self) -> None:
+        self._count = itertools.count(1)
+        self.given = 0
+
+    def next(self) -> int:
+        self.given = place = next(self._count)
+        return place
+
+
 class StepIds:
     """Gives out the identifiers of the steps of one call, or of the calls nested in one step, in order.
 
@@ -201,7 +215,7 @@ class StepIds:
         self.depth = depth
         self.run_id = run_id
         self.opens = False
-        self._places = itertools.count(1)
+        self._places = _Places()
 
     def __enter__(self) -> Self:
         self._outer = _ids.get()
@@ -218,7 +232,11 @@ class StepIds:
 
     def next(self, kind: str) -> str:
         """The identifier of the next step."""
-        return self.prefix + make_step_id(next(self._places), kind)
+        return self.prefix + make_step_id(self._places.next(), kind)
+
+    def coming(self, kind: str) -> str:
+        """The identifier that the next step gets if it is of this kind."""
+        return self.prefix + make_step_id(self._places.given + 1, kind)
 
     def below(self, step_id: str) -> StepIds:
         """Identifiers for what is nested in a step."""

@@ -9,6 +9,7 @@ import pytest
 
 from effectful_agents import harness
 from effectful_agents.handlers.durability import MemoryCheckpointer
+from tests.ids import shown
 
 FULL = [
     "AgentLoop",
@@ -90,7 +91,7 @@ BRIEF = without("FrameworkDocumenter", *OF_CODE)
             ],
         ),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_the_handlers_of_the_standard_stack(options: dict[str, Any], expected: list[str]) -> None:
     assert [type(layer).__name__ for layer in harness(**options).layers] == expected

@@ -183,12 +183,8 @@ class ToolForm(Form[ToolStep]):
 
     @property
     def _result_type(self) -> Any:
-        tool = self._call.tool
-        return (
-            tool.result_type(*self._call.bound_args.args, **self._call.bound_args.kwargs)
-            if isinstance(tool, Skill)
-            else self._call.result_type
-        )
+        tool, bound = self._call.tool, self._call.bound_args
+        return tool.result_type(*bound.args, **bound.kwargs) if isinstance(tool, Skill) else self._call.result_type
 
     def came(self, result: ToolStep) -> dict[str, Any]:
         body: dict[str, Any] = {"message": to_jsonable(result.message)}

@@ -142,7 +142,7 @@ class Journal(ObjectInterpretation[Any, Any]):
             return value
         form = CallForm(ids.next("call"), skill, args, kwargs)
         if run.finished and skill.agent is None and (found := run.recorded(form)):
-            return form.result(found.body)
+            return run.result_of(form, found.body)
 
         def make() -> Any:
             with ids.opening(form.step_id):

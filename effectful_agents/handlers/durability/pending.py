@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import dataclasses
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -79,17 +80,11 @@ class Pending:
         body = self._body()
         if "error" in body and "settled" not in body:
             raise self._form.error(body["error"])
+        if "unwritten" in body:
+            raise self._run.ended(JournalError(_how_to_change(self._run, self._form, body["unwritten"])))
         if "self" in body:
             restore(self._form.receiver, body["self"])
-        try:
-            return _replayed(self._form.result(body))
-        except ValueError as error:
-            raise self._run.ended(
-                JournalError(
-                    f"what is recorded for the step `{self._form.step_id}` of `{self._form.name}` cannot be read any "
-                    f"more: {error}. Has the type of its result changed?"
-                )
-            ) from error
+        return _replayed(self._run.result_of(self._form, body))
 
     def _body(self) -> Any:
         assert self._known.record is not None
@@ -131,8 +126,11 @@ class Pending:
             self._failed(error)
             raise
         changes = self._attributes.changes()
-        if self._again or changes is None or (self._form.again and self._form.kind == "tool"):
+        unwritable = self._attributes.unwritable
+        if self._again or (unwritable and self._form.repeatable) or (self._form.again and self._form.kind == "tool"):
             body["again"] = True
+        elif unwritable:
+            body["unwritten"] = unwritable
         elif changes:
             body["self"] = changes
         self._write(Phase.COMPLETED, body)
@@ -204,6 +202,16 @@ class Pending:
 
 def _replayed(result: Any) -> Any:
     return dataclasses.replace(result, replayed=True) if isinstance(result, StepEvent) else result
+
+
+def _how_to_change(run: Run, form: Form[Any], names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names)
+    return (
+        f"the run `{run.run_id}` cannot go on after the step `{form.step_id}`: `{form.name}` gave its object the "
+        f"attribute {shown}, which cannot be written down, and is not called again since it is not declared "
+        "`idempotent`. Make the attribute before the tool is called, or its effect in a tool that is no method; or "
+        "declare the tool `rerun=True`, if to call it again does no harm."
+    )
 
 
 def _how_to_settle(run: Run, form: Form[Any]) -> str:

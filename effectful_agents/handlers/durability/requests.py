@@ -10,7 +10,8 @@ import collections
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from effectful_agents.encoding import to_jsonable
@@ -30,8 +31,10 @@ class _Noted:
     """A request that was written down. The objects are kept: they are compared by identity."""
 
     step_id: str
-    messages: Sequence[Message]
-    digests: Sequence[bytes]
+    messages: list[Message]
+    digests: list[bytes]
+    hashed: Any
+    """What has taken the digests in, so that the next request only adds to it."""
     rest: Mapping[str, Any]
     digests_of_rest: Mapping[str, str]
 
@@ -40,8 +43,9 @@ class RequestLog:
     """Writes requests down, each as what is new in it. Several threads may use it."""
 
     def __init__(self) -> None:
-        # By the identity of the first message, which a conversation keeps; the least used go first.
-        self._latest: collections.OrderedDict[int, _Noted] = collections.OrderedDict()
+        # By the identity of the first message, which a conversation keeps, and by its digest, for those that begin with
+        # the same system message; the least used go first.
+        self._latest: collections.OrderedDict[int | bytes, _Noted] = collections.OrderedDict()
 
     def note(self, step_id: str, request: Request) -> tuple[str, dict[str, Any]]:
         """The digest of a request, and what of it is new.
@@ -52,8 +56,11 @@ class RequestLog:
         """
         messages = list(request["messages"])
         before = self._latest.get(id(messages[0])) if messages else None
-        same = _agreeing(messages, before.messages) if before is not None else 0
+        same = 0 if before is None else _agreeing(messages, before.messages, operator.is_)
         digests = [*(before.digests[:same] if before is not None else ()), *map(_digest, messages[same:])]
+        if before is None and (before := self._like(step_id, digests)) is not None:
+            same = _agreeing(digests, before.digests, operator.eq)
+        hashed = _hashed(digests, same, before)
         rest = {name: value for name, value in request.items() if name != "messages" and value is not None}
         digests_of_rest = {name: self._digest_of(name, value, before) for name, value in rest.items()}
         body: dict[str, Any] = {"messages": messages[same:]}
@@ -66,16 +73,24 @@ class RequestLog:
         if gone := sorted(earlier.keys() - digests_of_rest.keys()):
             body["unset"] = gone
         if messages:
-            self._keep(_Noted(step_id, messages, digests, rest, digests_of_rest))
-        whole = hashlib.blake2b(b"".join(digests), digest_size=16)
+            self._keep(_Noted(step_id, messages, digests, hashed, rest, digests_of_rest))
+        whole = hashed.copy()
         whole.update(json.dumps(digests_of_rest, sort_keys=True).encode())
         return whole.hexdigest(), body
 
+    def _like(self, step_id: str, digests: list[bytes]) -> _Noted | None:
+        """The latest request of another conversation that begins in the same way.
+
+        It is one of an earlier place in the run, which every fork that has this step has too.
+        """
+        noted = self._latest.get(digests[0]) if digests else None
+        return noted if noted is not None and noted.step_id.split("/") < step_id.split("/") else None
+
     def _keep(self, noted: _Noted) -> None:
-        key = id(noted.messages[0])
-        self._latest[key] = noted
-        self._latest.move_to_end(key)
-        while len(self._latest) > _CONVERSATIONS:
+        for key in id(noted.messages[0]), noted.digests[0]:
+            self._latest[key] = noted
+            self._latest.move_to_end(key)
+        while len(self._latest) > 2 * _CONVERSATIONS:
             self._latest.popitem(last=False)
 
     @staticmethod
@@ -92,12 +107,22 @@ def _is_same(one: Any, other: Any) -> bool:
     return one is other
 
 
-def _agreeing(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
-    """How many messages at the beginning are the same."""
-    for place, (one, other) in enumerate(zip(messages, earlier, strict=False)):
-        if one is not other:
-            return place
-    return min(len(messages), len(earlier))
+def _agreeing(ones: list[Any], others: list[Any], same: Callable[[Any, Any], bool]) -> int:
+    """How many at the beginning are the same."""
+    length = min(len(ones), len(others))
+    # The usual case. Lists take elements that are identical for equal without a look at them, so this costs next to
+    # nothing for a long conversation.
+    if ones[:length] == others[:length]:
+        return length
+    return next((place for place in range(length) if not same(ones[place], others[place])), length)
+
+
+def _hashed(digests: list[bytes], same: int, before: _Noted | None) -> Any:
+    """What has taken all the digests in."""
+    goes_on = before is not None and same == len(before.digests)
+    hashed = before.hashed.copy() if goes_on else hashlib.blake2b(digest_size=16)
+    hashed.update(b"".join(digests[same:] if goes_on else digests))
+    return hashed
 
 
 def _digest(message: Message) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import Any
 
 from effectful_agents.errors import (
@@ -140,6 +140,22 @@ class Run:
         known = self.known(form)
         done = known.outcome is Outcome.DONE and known.record is not None and "value" in known.record.body
         return known.record if done and not self._replay.changes_program(form.step_id) else None
+
+    def result_of[R](self, form: Form[R], body: Mapping[str, Any]) -> R:
+        """The result that was recorded for a step.
+
+        Raises:
+            JournalError: It is none of the step's type.
+        """
+        try:
+            return form.result(body)
+        except ValueError as error:
+            raise self.ended(
+                JournalError(
+                    f"what is recorded for the step `{form.step_id}` of `{form.name}` cannot be read any more: "
+                    f"{error}. Has the type of its result changed?"
+                )
+            ) from error
 
     def make[R](self, form: Form[R], body: Callable[[], R], ids: StepIds | None = None) -> R:
         """Make a step, or answer it from the journal.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import fractions
@@ -113,31 +114,45 @@ def _shown(value: Any, tp: Any) -> Any:
 
 
 def written_error(error: BaseException) -> dict[str, Any]:
-    """An exception as JSON: its class, and of its state what is plain data."""
+    """An exception as JSON: its class, and of what it was made of and of its state what is plain data."""
     kind = type(error)
-    written = {"class": f"{kind.__module__}:{kind.__qualname__}", "text": summary(error)}
-    for name, state in (("args", list(error.args)), ("state", dict(vars(error)))):
-        try:
-            written[name] = write_any(state)
-        except AgentsError:
-            continue
+    written: dict[str, Any] = {"class": f"{kind.__module__}:{kind.__qualname__}", "text": summary(error)}
+    if isinstance(error, BaseExceptionGroup):
+        return written | {"message": error.message, "group": [written_error(each) for each in error.exceptions]}
+    with contextlib.suppress(AgentsError):
+        written["args"] = [write_any(each) for each in error.args]
+    with contextlib.suppress(AgentsError):
+        written["state"] = write_any(dict(vars(error)))
+    # An OSError with a file's name is made of more than its `args`.
+    with contextlib.suppress(Exception):
+        _, made, *_ = error.__reduce__()
+        if made != error.args:
+            written["made"] = [write_any(each) for each in made]
     return written
 
 
 def error_of(written: Mapping[str, Any]) -> Exception:
-    """The exception that `written_error` wrote: of the same class where that is loaded, and with the same text."""
+    """The exception that `written_error` wrote: of the same class where that is loaded, and with the same text.
+
+    One that is made of more than plain data has only its text.
+    """
+    text = written.get("text", "")
     kind = _class(written.get("class", ""))
-    if kind is not None and "args" in written:
-        args = read_any(written["args"])
-        try:
-            error = kind.__new__(kind, *args)
-            error.args = tuple(args)
-            vars(error).update(read_any(written["state"]) if "state" in written else {})
-        except Exception:
-            pass
-        else:
-            return error
-    return JournalError(f"this was raised before: {written.get('text', '')}")
+    if kind is not None and "group" in written:
+        return kind(written["message"], [error_of(each) for each in written["group"]])
+    if kind is not None:
+        args = tuple(map(read_any, written["args"])) if "args" in written else (text.partition(": ")[2] or text,)
+        made = tuple(map(read_any, written["made"])) if "made" in written else args
+        for make in (lambda: kind(*made), lambda: kind.__new__(kind, *made)):
+            try:
+                error = make()
+                error.args = args
+                vars(error).update(read_any(written["state"]) if "state" in written else {})
+            except Exception:  # a constructor may want anything, and do anything
+                continue
+            if type(error) is kind:
+                return error
+    return JournalError(f"this was raised before: {text}")
 
 
 def _class(path: str) -> Any:

@@ -10,7 +10,9 @@ from typing import Any
 from effectful_agents.errors import Cancelled
 from effectful_agents.messages import ContentPart, UserMessage
 from effectful_agents.messages.text import safe_text
+from effectful_agents.operations.journal import attempt_of, record
 from effectful_agents.operations.loop import call_agent, steer
+from effectful_agents.operations.steps import current_ids
 from effectful_agents.runtime import ObjectInterpretation, SignalScope, StopScope, entered_scopes, fwd, implements
 from effectful_agents.types import Skill
 
@@ -95,12 +97,34 @@ class CallControl(ObjectInterpretation[Any, Any]):
         others = fwd()
         if _calls_inside(self._scope) != 1:  # what is said is for the call that the program made
             return others
-        mine = []
-        with contextlib.suppress(IndexError):  # another thread may be adding to it
-            while True:
-                mine.append(self._said.popleft())
+        mine = self._said_here()
         self._taken += mine
         return [*others, *mine]
+
+    def _said_here(self) -> list[UserMessage]:
+        """What joins the conversation before the turn that comes now.
+
+        It comes from outside, so a run that is resumed has it from its journal, where it was said, and what is said
+        now waits for the first turn that is new. A turn before which nothing was said has nothing in the journal.
+        """
+        ids = current_ids()
+        if ids is None:
+            return self._take()
+        turn = ids.coming("model")
+        said = ids.below(f"{turn}/said")
+        _, is_told_again = attempt_of(said.coming("record"))
+        _, is_old = attempt_of(turn)
+        if not (is_told_again or (self._said and not is_old)):
+            return []
+        with said:
+            return record(self._take, Any)
+
+    def _take(self) -> list[UserMessage]:
+        said = []
+        with contextlib.suppress(IndexError):  # another thread may be adding to it
+            while True:
+                said.append(self._said.popleft())
+        return said
 
 
 def _calls_inside(scope: StopScope) -> int:

@@ -15,6 +15,7 @@ from effectful_agents.errors import (
     ConfigurationError,
     Denied,
     EncodingError,
+    JournalError,
     NetworkError,
     ReplayDivergence,
     RunInUse,
@@ -23,7 +24,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.durability.runs import settle
-from effectful_agents.handlers.loop import steps
+from effectful_agents.handlers.loop import CallControl, steps
 from effectful_agents.operations.journal import record
 from effectful_agents.operations.loop import call_tool, completion
 from effectful_agents.operations.steps import ModelStep, Phase
@@ -183,6 +184,21 @@ def test_a_program_that_eats_a_divergence_does_not_go_on():
             return limerick("cats")
 
     diverges(store, program, "dogs")
+
+
+def test_an_answer_that_is_of_another_type_now_is_told():
+    def program(result):
+        @Skill.define(tools=False)
+        def count(what: str) -> result:
+            """Count {what}."""
+            raise NotHandled
+
+        return lambda: count("cats")
+
+    store = MemoryCheckpointer()
+    run(store, "many", program=program(str))
+    with pytest.raises(JournalError, match="`count` cannot be read any more"):
+        run(store, program=program(int))
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
@@ -497,3 +513,174 @@ def test_reply_as_it_was():
     with running(store, ScriptedModel()):
         [step] = [each for each in steps(limerick, "cats") if isinstance(each, ModelStep) and each.response]
     assert step.response["usage"]["prompt_tokens"] == 100
+
+
+def find_another(control):
+    assert len(control.unsaid) == 1
+    with handler(control):
+        return limerick("dogs")
+
+
+def test_what_a_user_said_meanwhile_is_there_again():
+    control = CallControl()
+
+    @Tool.define
+    def search(where: str) -> str:
+        """Search."""
+        control.say("Cheap, please.")
+        return "a hotel"
+
+    @Skill.define
+    def find(where: str) -> str:
+        """Find a hotel in {where}."""
+        raise NotHandled
+
+    def program():
+        with handler(control):
+            return find("Oslo")
+
+    store = crashed(calls("search", where="Oslo"), "found", program=program)
+    assert run(store, program=program) == ("found", 0)
+    assert control.unsaid == ()
+    # Now it waits for a turn that is new.
+    control.say("Quick, please.")
+    assert run(store, "of dogs", program=lambda: (program(), find_another(control))) == (("found", "of dogs"), 1)
+
+
+class Keyword(Exception):
+    """One whose constructor takes other arguments than its `args`."""
+
+    def __init__(self, *, code):
+        super().__init__(f"failed with {code}")
+        self.code = code
+
+
+class Unwritable(Exception):
+    """One that is made of what cannot be written down."""
+
+    def __init__(self, cause):
+        super().__init__(cause)
+
+    def __str__(self):
+        return "unwritable"
+
+
+class Mistaken(Exception):
+    """One whose constructor makes its text of its argument."""
+
+    def __init__(self, code):
+        super().__init__(f"code {code}")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(
+            KeyError("k"),
+            FileNotFoundError(2, "no such file", "a.txt"),
+            UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+        ),
+        *(Keyword(code=3), Mistaken(3), Unwritable(object()), Unwritable(float("nan"))),
+        ExceptionGroup("several", [ValueError("one"), ExceptionGroup("more", [Mistaken(2)])]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_exception_is_of_its_class_and_says_the_same_again(error):
+    @Tool.define
+    def fail(why: int) -> str:
+        """Fail."""
+        raise error
+
+    def program():
+        try:
+            return fail(1)
+        except type(error) as again:
+            return type(again), str(again), getattr(again, "code", None), limerick("cats")
+
+    store = crashed("one", program=program)
+    assert run(store, program=program) == ((type(error), str(error), getattr(error, "code", None), "one"), 0)
+
+
+# --- tools that change their objects ----------------------------------------------------------------------------------
+
+
+class WithSlots:
+    __slots__ = ("__secret", "total")
+
+    def __init__(self, total):
+        self.total, self.__secret = total, []
+
+    @Tool.define
+    def add(self, amount: int) -> int:
+        """Add an amount."""
+        self.total += amount
+        self.__secret.append(amount)
+        return self.total
+
+    @property
+    def state(self):
+        return self.total, self.__secret
+
+
+def test_an_object_with_slots_is_changed_again():
+    def program():
+        one = WithSlots(0)
+        return one.add(1), one.add(2), one.state, limerick("cats")
+
+    store = crashed("one", program=program)
+    assert run(store, program=program) == ((1, 3, (3, [1, 2]), "one"), 0)
+
+
+@dataclasses.dataclass
+class Notes:
+    notes: list[str]
+    seen: dict[str, int]
+
+    @Tool.define
+    def note(self, text: str) -> int:
+        """Note something."""
+        self.notes.append(text)
+        self.seen[text] = len(self.notes)
+        return len(self.notes)
+
+
+def test_a_list_that_the_program_has_too_is_changed_in_place():
+    def program():
+        mine, seen = [], {}
+        notes = Notes(mine, seen)
+        notes.note("a")
+        mine.append("mine")
+        notes.note("b")
+        return mine, seen, notes.notes is mine, limerick("cats")
+
+    store = crashed("one", program=program)
+    assert run(store, program=program) == ((["a", "mine", "b"], {"a": 1, "b": 3}, True, "one"), 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "paid"), [({}, [1]), ({"idempotent": True}, [1, 1]), ({"rerun": True}, [1, 1])], ids=str
+)
+def test_a_method_whose_change_cannot_be_written_is_called_again_only_if_it_may_be(options, paid):
+    calls_made = []
+
+    class Bank:
+        client = None
+
+        @Tool.define(**options)
+        def pay(self, amount: int) -> int:
+            """Pay."""
+            self.client = object()
+            calls_made.append(amount)
+            return amount
+
+    def program():
+        bank = Bank()
+        return bank.pay(1), bank.client is not None, limerick("cats")
+
+    store = crashed("one", program=program)
+    if options:
+        assert run(store, program=program) == ((1, True, "one"), 0)
+    else:
+        with pytest.raises(JournalError, match="`client`, which cannot be written down"):
+            run(store, program=program)
+    assert calls_made == paid
