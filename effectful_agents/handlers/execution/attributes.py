@@ -24,8 +24,9 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.methods import check_precision
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
-from effectful_agents.handlers.execution.sizes import FORMATS
+from effectful_agents.handlers.execution.sizes import FORMATS, MAX_EXPONENT
 from effectful_agents.handlers.execution.specials import kept
+from effectful_agents.handlers.execution.spreading import MET, meet, slices
 from effectful_agents.runtime import Operation
 
 __all__ = ["SHARED", "delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
@@ -219,13 +220,13 @@ def writable(obj: Any, name: str | None = None) -> Any:
     """
     kind = type(obj)
     if kind in PLAIN:
-        return obj
+        return obj if name is not None else _with_slices(obj)
     if (
         kind.__module__ == SANDBOX
         or (kind is types.FunctionType and obj.__builtins__ is RESTRICTED)
         or (isinstance(obj, type) and is_own(obj))
     ):
-        return obj if name is None else _Written(obj)
+        return _with_slices(obj) if name is None else _Written(obj)
     if (
         isinstance(obj, types.ModuleType)
         or (isinstance(obj, type) and not is_own(obj))
@@ -238,7 +239,11 @@ def writable(obj: Any, name: str | None = None) -> Any:
         check_private(obj, name)
     if kind.__name__ == "Context" and name in ("prec", "Emax", "Emin"):
         return _DecimalContext(obj)
-    return obj if name is None else _Written(obj)
+    return _with_slices(obj) if name is None else _Written(obj)
+
+
+def _with_slices(obj: Any) -> Any:
+    return slices(obj) if MET else obj
 
 
 _WRITABLE_KINDS = frozenset({"Context", "DictReader", "DictWriter", "SimpleNamespace", "TextWrapper"})
@@ -286,12 +291,16 @@ class _DecimalContext(_Written):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "prec":
             check_precision(value)
+        if name in ("Emax", "Emin") and isinstance(value, int) and abs(value) > MAX_EXPONENT:
+            raise ValueError(f"an exponent of {value} is too large here; {MAX_EXPONENT:,} is allowed.")
         super().__setattr__(name, value)
 
 
 def get_item(obj: Any, key: Any) -> Any:
     """`obj[key]`."""
     kind = type(obj)
+    if kind.__module__ == SANDBOX and (type(key) is slice or type(key) is tuple):
+        meet()  # the code gets the slice as a value
     value = obj[key]
     if kind is str or kind is bytes:
         return value

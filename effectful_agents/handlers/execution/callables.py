@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import array
+import collections
 import enum
 import functools
 import io
+import re
 import types
 from abc import ABCMeta
+from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution import methods, sizes
+from effectful_agents.handlers.execution.callbacks import CACHED
 from effectful_agents.handlers.execution.kinds import (
     DOCUMENTED,
     PLAIN,
@@ -28,8 +33,8 @@ from effectful_agents.runtime import Operation
 
 __all__ = ["OwnDispatch", "answering", "guarded", "returned", "stored"]
 
-_CACHED = type(functools.cache(len))
-_METHODS = (types.BuiltinFunctionType, types.MethodWrapperType)
+# The last is the kind of methods that are told which class they are of.
+_METHODS = (types.BuiltinFunctionType, types.MethodWrapperType, type(re.compile("").sub))
 _DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
 
 
@@ -130,7 +135,7 @@ def guarded(function: Any) -> Any:
         return _checked_function(function)
     if kind is types.MethodType:
         _checked_bound(function)
-        return function
+        return _measured(function)
     if kind in _METHODS:
         return _checked_method(function)
     if kind in _DESCRIPTORS:
@@ -143,7 +148,7 @@ def guarded(function: Any) -> Any:
     if kind is types.GenericAlias:
         guarded(function.__origin__)
         return function
-    if kind is _CACHED:
+    if kind is CACHED:
         guarded(function.__wrapped__)
         return function
     if is_closed(kind) or (isinstance(function, Operation) and is_foreign(getattr(function, "__module__", None))):
@@ -188,6 +193,18 @@ def _checked_bound(method: types.MethodType) -> None:
         guarded(target)
 
 
+def _measured(method: types.MethodType) -> Any:
+    """A method of the library that is written in Python, and passes what it gets to one that builds something large."""
+    target, name = method.__self__, method.__name__
+    if isinstance(target, _WRAPPING) and name in methods.CHECKS and is_standard(method.__func__.__module__):
+        return functools.partial(methods.checked_wrapped, method)
+    other = methods.instead_of(type(target), name) if isinstance(target, Fraction) else None
+    return method if other is None else functools.partial(other, target)
+
+
+_WRAPPING = (collections.UserString, collections.UserList)
+
+
 def _is_public(name: str) -> bool:
     return is_readable_special(name) and (not is_private(name) or name in DOCUMENTED or name == "_")
 
@@ -211,6 +228,9 @@ def _checked_method(method: Any) -> Any:
         _refuse(method)
     if name in ("__setattr__", "__delattr__"):
         _refuse(method)
+    other = methods.instead_of(type(target), name)
+    if other is not None:
+        return functools.partial(other, target)
     if isinstance(target, _SIZED):
         if name in sizes.FORMATS:
             return functools.partial(sizes.FORMATS[name], target)
@@ -220,7 +240,10 @@ def _checked_method(method: Any) -> Any:
 
 
 _STREAMS = (io.StringIO, io.BytesIO)
-_SIZED = (str, bytes, bytearray, list, tuple, int, float, *_STREAMS)
+_SIZED = (
+    *(str, bytes, bytearray, list, tuple, dict, set, frozenset, int, float, range),
+    *(array.array, collections.deque, *_STREAMS),
+)
 
 
 def _checked_descriptor(descriptor: Any) -> Any:
@@ -233,7 +256,10 @@ def _checked_descriptor(descriptor: Any) -> Any:
         or name in ("__setattr__", "__delattr__")
     ):
         _refuse(descriptor)
-    if owner.__module__ == "builtins" or owner in _STREAMS:
+    other = methods.instead_of(owner, name)
+    if other is not None:
+        return other
+    if owner.__module__ in ("builtins", "array", "collections") or owner in _STREAMS:
         if name in sizes.FORMATS:
             return sizes.FORMATS[name]
         if name in methods.CHECKS:

@@ -11,16 +11,30 @@ import contextlib
 import functools
 import types
 import typing
+from decimal import Decimal
 from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.kinds import HOME, PLAIN, RESTRICTED, is_own
 from effectful_agents.handlers.execution.names import is_standard
 
-__all__ = ["DIRECT", "calls_nothing", "is_called_inside", "is_made_inside", "is_outside", "remember_init"]
+__all__ = [
+    "CACHED",
+    "DIRECT",
+    "PASSING",
+    "builds_nothing",
+    "calls_nothing",
+    "is_called_inside",
+    "is_made_inside",
+    "is_outside",
+    "remember_init",
+]
 
 DIRECT: set[int] = set()
 """Functions and classes that may be called as they are: they call nothing back, and build nothing large."""
+
+CACHED = type(functools.cache(len))
+"""The class of functions that keep what they have given."""
 
 _inits: set[types.CodeType] = set()
 
@@ -58,7 +72,7 @@ def is_outside(function: Any) -> bool:
     """Whether a function belongs to the language or its library; a program's own gets what it is given as it is."""
     if isinstance(function, types.FunctionType):
         module = function.__globals__.get("__name__")
-        return is_standard(module)
+        return is_standard(module) or module in PASSING
     if isinstance(function, types.MethodType):
         return is_outside(function.__func__)
     if isinstance(function, type):
@@ -67,6 +81,9 @@ def is_outside(function: Any) -> bool:
         return is_standard(function.__module__)
     return is_standard(type(function).__module__)
 
+
+PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "texts"))
+"""Where functions pass on to the library what they are given."""
 
 _ARITHMETIC = frozenset({"math", "cmath", "binascii", "unicodedata", "_struct", "_operator"})
 _DATA_MODULES = frozenset({"array", "datetime", "decimal", "fractions", "uuid", "numbers", "abc", "collections.abc"})
@@ -100,9 +117,11 @@ def calls_nothing(function: Any) -> bool:
         return calls_nothing(function.func)
     if kind is types.GenericAlias:
         return calls_nothing(function.__origin__)
+    if kind is CACHED:
+        return calls_nothing(function.__wrapped__)
     if is_called_inside(kind) if is_own(kind) else not is_outside(function):
         return True
-    if kind is types.BuiltinFunctionType:
+    if isinstance(function, types.BuiltinFunctionType):
         owner = function.__self__
         if isinstance(owner, types.ModuleType):
             return owner.__name__ in _ARITHMETIC
@@ -114,3 +133,24 @@ def calls_nothing(function: Any) -> bool:
     if is_own(kind) or isinstance(function, contextlib.ContextDecorator):
         return False  # it is called by a function of the library that calls what it decorates
     return kind not in (types.FunctionType, types.MethodType)
+
+
+_SMALL = frozenset({int, float, bool, enumerate})
+
+
+def builds_nothing(function: Any) -> bool:
+    """Whether something that calls nothing can be called with anything: it builds nothing large of it."""
+    kind = type(function)
+    if kind is functools.partial:
+        return builds_nothing(function.func)
+    if kind is types.GenericAlias:
+        return builds_nothing(function.__origin__)
+    if kind is CACHED:
+        return builds_nothing(function.__wrapped__)
+    if isinstance(function, type):
+        if function is str:  # of a structure that contains itself many times
+            return False
+        is_library = is_standard(function.__module__) or issubclass(function, Decimal)
+        return id(function) in DIRECT or function in _SMALL or not is_library
+    is_function = isinstance(function, types.BuiltinFunctionType) and isinstance(function.__self__, types.ModuleType)
+    return id(function) in DIRECT or not is_function

@@ -9,20 +9,26 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
+import operator
 import types
 import typing
 from typing import Any
 
-from effectful_agents.handlers.execution import limits, methods, sizes
+from effectful_agents.handlers.execution import limits, methods, showing, sizes, spreading
 from effectful_agents.handlers.execution.callables import guarded, stored
 from effectful_agents.handlers.execution.callbacks import (
+    CACHED,
     DIRECT,
+    PASSING,
+    builds_nothing,
     calls_nothing,
     is_called_inside,
     is_made_inside,
     is_outside,
 )
-from effectful_agents.handlers.execution.hints import check_made
+from effectful_agents.handlers.execution.decimals import check_fraction, check_made_number
+from effectful_agents.handlers.execution.hints import check_made_type
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
     RESTRICTED,
@@ -34,7 +40,7 @@ from effectful_agents.handlers.execution.kinds import (
     is_own,
 )
 from effectful_agents.handlers.execution.makers import checked_arguments
-from effectful_agents.handlers.execution.streams import taken
+from effectful_agents.handlers.execution.streams import stream, taken
 
 __all__ = ["apply", "callee", "check_fields"]
 
@@ -93,12 +99,17 @@ def callee(function: Any) -> Any:
     """What is called where the code calls this."""
     limits._clock.left -= 1  # `tick`, without a call: this is the most frequent of the guards
     if limits._clock.left < 0:
-        limits.check()
+        run = limits._run.get()
+        run.check() if run is not None else limits.check()
     kind = type(function)
     if kind is types.FunctionType:
         if function.__builtins__ is RESTRICTED:
             return function
     elif kind is type:
+        if function is str:
+            return showing.text
+        if function is slice:
+            return spreading.slice_
         if id(function) in DIRECT or (function.__module__ == SANDBOX and is_made_inside(function)):
             return function
     elif kind is types.BuiltinFunctionType:
@@ -118,10 +129,12 @@ def callee(function: Any) -> Any:
 
 def _slow_callee(function: Any, kind: type) -> Any:
     checked = guarded(function)
-    if checked is not function and id(checked) in VETTED:
+    if checked is not function and id(checked) in VETTED and not is_outside(checked):
         return checked
     if is_called_inside(kind) if kind.__module__ == SANDBOX else not is_outside(checked):
         return checked
+    if checked is function and kind is functools.partial:
+        return functools.partial(callee(checked.func), *checked.args, **checked.keywords)
     return functools.partial(_outside, checked)
 
 
@@ -134,7 +147,19 @@ def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 _KEEPING = frozenset({list, tuple, set, frozenset, dict, sorted, bytes, bytearray})
 _KEEPING_METHODS = frozenset(
-    ["extend", "update", "union", "intersection", "difference", "symmetric_difference", "fromkeys", "join"]
+    [
+        "extend",
+        "extendleft",
+        "fromlist",
+        "subtract",
+        "update",
+        "union",
+        "intersection",
+        "difference",
+        "symmetric_difference",
+        "fromkeys",
+        "join",
+    ]
 )
 
 
@@ -142,17 +167,41 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call something that is not the code's own."""
     limits.tick()
     args, kwargs = checked_arguments(function, args, kwargs)
-    keeps = _keeps(function)
+    inner = _within(function)
+    keeps = _keeps(inner)
     args = tuple([_argument(value, keeps, function) for value in args])
     if kwargs:
         kwargs = {name: _argument(value, keeps, function) for name, value in kwargs.items()}
     if isinstance(function, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
         check_fields(function.__self__)
-    _check_amounts(function, args, kwargs)
-    value = function(*args, **kwargs)
+    _check_amounts(inner, args, kwargs)
+    made = function(*args, **kwargs)
+    # What came about in it, without a step that counts, is noticed before anything is done with it.
+    limits.tick()
+    if type(made) in PLAIN:
+        return made
     if function is typing.NamedTuple or function is typing.TypedDict:
-        value.__module__ = SANDBOX  # it took this module for the one that it is made in
-    return value if type(value) in PLAIN else check_made(check_value(value))
+        made.__module__ = SANDBOX  # it took this module for the one that it is made in
+    if type(made) in _LAZY:
+        made = stream(made)
+    check_made_number(made)
+    check_made_type(made)
+    return check_value(made)
+
+
+def _within(function: Any) -> Any:
+    """What gets the arguments in the end, where a function only passes them on."""
+    while True:
+        kind = type(function)
+        if kind is types.GenericAlias:
+            function = function.__origin__
+        elif kind is CACHED:
+            function = function.__wrapped__
+        else:
+            return function
+
+
+_LAZY = (itertools.chain, itertools.starmap, itertools.repeat)
 
 
 def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -160,13 +209,39 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     module = getattr(function, "__module__", None)
     if args and (function is bytes or function is bytearray):
         sizes.check_count(args[0])
+    elif args and function is str:
+        showing.check_shown(args[0])
     elif module == "_struct":
         for value in args:
             sizes.check_spec(None, value) if isinstance(value, str) else None
+    elif module == "calendar":
+        for value in args:
+            sizes.check_size(1000 * value) if type(value) is int and value > 10_000 else None
+    elif function is operator.setitem and len(args) == 3 and isinstance(args[1], slice):
+        sizes.check_sum(args[0], args[2])
+    elif module == "itertools" and len(args) > 1 and getattr(function, "__name__", "") == "tee":
+        sizes.check_count(args[1])
+    elif getattr(function, "__name__", "") in _MEASURED:
+        _check_measured(function.__name__, args, kwargs)
+    elif module == "fractions" and args:
+        check_fraction(args[0])
     elif module == "decimal":
         methods.check_precision(kwargs.get("prec", args[0] if args and function.__name__ == "Context" else None))
     for name in ("indent", "width"):
         sizes.check_count(kwargs.get(name))
+
+
+_MEASURED = frozenset({"digest", "hexdigest", "writerow", "strftime"})
+
+
+def _check_measured(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    for value in (*args, *kwargs.values()):
+        if name == "writerow":
+            showing.check_shown(value)
+        elif name == "strftime":
+            sizes.check_size(256 * sizes.length(value))
+        else:
+            sizes.check_count(value)
 
 
 def _keeps(function: Any) -> bool | None:
@@ -181,18 +256,36 @@ def _keeps(function: Any) -> bool | None:
         if function.__name__ in _KEEPING_METHODS or function in _KEEPING:
             return True
         return False if isinstance(function.__self__, types.ModuleType) and id(function) not in DIRECT else None
-    return None
+    if isinstance(function, types.MethodType):
+        return True if function.__func__.__module__ == "collections" and function.__name__ in _KEEPING_METHODS else None
+    return True if getattr(function, "__module__", None) in ("statistics", "heapq") else None
 
 
-def _calls(function: Any, value: Any) -> bool:
+_CALLING = frozenset({"builtins", "itertools", "heapq", "_heapq", "_bisect", "bisect", "json"})
+"""Where the functions are that call what they are given with values that nobody has looked at."""
+
+
+def _is_called(function: Any, value: Any) -> bool:
     """Whether a function may call what it is given past a guard; where that is only kept, it stays what it is."""
-    if getattr(function, "__module__", None) == "typing" or calls_nothing(value):
-        return False
     name = getattr(function, "__name__", None)
-    if (calls_nothing(function) and name != "sort") or (name == "__new__" and isinstance(value, type)):
-        return False
     module = getattr(getattr(function, "__func__", function), "__module__", None)
-    return module != "contextlib" or not isinstance(value, contextlib.AbstractContextManager)  # which is entered
+    if module == "typing" or (calls_nothing(function) and name != "sort"):
+        return False
+    if (name == "__new__" and isinstance(value, type)) or function is functools.partial:
+        return False  # a partial function is taken apart where it is called
+    if module == "contextlib" and isinstance(value, contextlib.AbstractContextManager):
+        return False  # it is entered
+    if calls_nothing(value):
+        top = module.partition(".")[0] if isinstance(module, str) else None
+        return (name == "sort" or top in _CALLING or module in PASSING) and not builds_nothing(value)
+    return True
+
+
+def _called(function: Any) -> Any:
+    """What the library calls in the place of this: it is guarded as if the code itself called it."""
+    if function is str:
+        return showing.text
+    return functools.partial(apply if type(function) is functools.partial else _outside, function)
 
 
 def check_fields(value: Any) -> None:
@@ -209,15 +302,19 @@ def _argument(value: Any, keeps: bool | None, function: Any) -> Any:
     if kind in PLAIN:
         return value
     check_fields(value)
-    if kind.__module__ == SANDBOX and (not callable(value) or is_called_inside(kind)):
-        return value
-    if keeps is not None and hasattr(kind, "__next__") and not hasattr(kind, "write"):
+    if kind.__module__ == SANDBOX:
+        if keeps and hasattr(kind, "__next__"):
+            return taken(value, kept=True)
+        if not callable(value) or is_called_inside(kind):
+            sizes.check_number(value)
+            return value
+    elif keeps is not None and hasattr(kind, "__next__") and not hasattr(kind, "write"):
         return taken(value, kept=keeps)
     if isinstance(value, types.ModuleType) and kind is not SafeModule:
         return check_value(value)
     if callable(value):
         checked = guarded(value)
-        return functools.partial(_outside, checked) if _calls(function, checked) else checked
+        return _called(checked) if _is_called(function, checked) else checked
     if is_closed(kind):
         raise TypeError(f"a value of the kind `{kind.__name__}` is not available here.")
     sizes.check_number(value)

@@ -12,7 +12,7 @@ from typing import Any
 
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence
 
-from effectful_agents.handlers.execution import calls, limits, matching, numeric, sizes, streams
+from effectful_agents.handlers.execution import calls, limits, matching, numeric, showing, sizes, spreading, streams
 from effectful_agents.handlers.execution.attributes import (
     delete_attribute,
     get_attribute,
@@ -45,13 +45,11 @@ __all__ = ["BUILTINS"]
 
 _DIRECT = [
     "abs",
-    "ascii",
     "bin",
     "bool",
     "callable",
     "chr",
     "complex",
-    "divmod",
     "float",
     "hash",
     "hex",
@@ -63,7 +61,6 @@ _DIRECT = [
     "oct",
     "ord",
     "range",
-    "repr",
     "slice",
     "str",
     "super",
@@ -86,7 +83,6 @@ _OTHERS = [
     "max",
     "memoryview",
     "min",
-    "reversed",
     "set",
     "sorted",
     "tuple",
@@ -116,6 +112,8 @@ def raisable(error: Any) -> Any:
     kind = error if isinstance(error, type) else type(error)
     if issubclass(kind, BaseException) and not issubclass(kind, Exception):
         raise TypeError(f"`{kind.__name__}` cannot be raised here; raise an `Exception`.")
+    if isinstance(error, BaseException):
+        showing.check_shown(error)  # who hears of it makes a text of it, outside of all limits
     return error
 
 
@@ -125,11 +123,6 @@ def raisable(error: Any) -> Any:
 def format_field(value: Any, spec: Any = "") -> str:
     """What stands between braces in an f-string."""
     return sizes.format_value(value, spec)
-
-
-def looped(values: Any) -> Any:
-    """What a loop goes through."""
-    return streams.looped(opened(values))
 
 
 @replace(iter)
@@ -149,9 +142,11 @@ def next_(iterator: Any, *default: Any) -> Any:
 
 def delegated(values: Any) -> Any:
     """What `yield from` goes through: the interpreter calls what that has as `send`, `throw` and `close`."""
-    values = values if type(values) is types.GeneratorType else iter(looped(values))
+    kind = type(values)
+    if kind is not types.GeneratorType:
+        values = iter(values if kind.__module__ == SANDBOX else streams.taken(values, kept=False))
     calls.check_fields(values)
-    return values
+    return opened(values)
 
 
 def _builtins() -> dict[str, Any]:
@@ -175,10 +170,14 @@ def _builtins() -> dict[str, Any]:
         "format": numeric.format_,
         "iter": iter_,
         "next": next_,
+        "divmod": numeric.divide,
+        "reversed": streams.guarded_reversed,
+        "repr": showing.repr_,
+        "ascii": showing.ascii_,
     }
     for value in (*found.values(), *own.values()):
         VETTED.add(id(value))
-    calls.DIRECT.add(id(type_))
+    calls.DIRECT |= {id(type_), id(showing.repr_), id(showing.ascii_)}
     for name in own:
         REPLACED.setdefault(id(getattr(builtins, name)), (getattr(builtins, name), own[name]))
     return {**found, **own}
@@ -198,15 +197,19 @@ RESTRICTED |= {
     "_apply_": calls.apply,
     "_callee_": calls.callee,
     "_catchable_": catchable,
+    "_contained_": spreading.contained,
     "_delegated_": delegated,
+    "_each_": spreading.each,
+    "_floordiv_": sizes.floordiv,
     "_format_": format_field,
     "_getattr_": get_attribute,
     "_getitem_": get_item,
     "_getiter_": streams.iterate,
-    "_inplacevar_": sizes.inplace,
+    "_inplacevar_": spreading.inplace,
     "_instance_": matching.instance_parts,
     "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
-    "_looped_": looped,
+    "_joined_": showing.joined,
+    "_looped_": streams.looped,
     "_lshift_": sizes.lshift,
     "_mapping_": matching.mapping_parts,
     "_mod_": sizes.mod,
@@ -218,8 +221,12 @@ RESTRICTED |= {
     "_raisable_": raisable,
     "_returned_": returned,
     "_sequence_": matching.sequence_parts,
+    "_shown_": showing.shown,
+    "_slices_": spreading.slices,
+    "_spread_": spreading.spread,
     "_tick_": limits.tick,
     "_unpack_sequence_": guarded_unpack_sequence,
+    "_unpacked_": spreading.unpacked,
     "_with_": within,
     "_write_": writable,
     "__metaclass__": type,

@@ -14,7 +14,7 @@ from typing import Any
 from effectful_agents.handlers.execution.kinds import SANDBOX
 from effectful_agents.handlers.execution.names import is_safe_type_text
 
-__all__ = ["annotated", "check_hint", "check_made", "is_hint"]
+__all__ = ["annotated", "check_hint", "check_made_type", "is_hint"]
 
 _ALIASES = (
     *(types.GenericAlias, types.UnionType, type(typing.List[int]), type(typing.Union[int, str])),  # noqa: UP006, UP007
@@ -63,11 +63,11 @@ def annotated(hint: Any) -> Any:
     return hint
 
 
-def check_made(made: Any) -> Any:
-    """What a function of the library has made, if the types that it holds do nothing more than name types."""
+def check_made_type(made: Any) -> None:
+    """Raise if a type that a function of the library has made holds a text that does more than name types."""
     kind = type(made)
     if kind not in _KINDS and kind.__module__ != SANDBOX:
-        return made
+        return
     if isinstance(made, _ALIASES):
         check_hint(made)
     elif isinstance(made, typing.NewType):
@@ -77,4 +77,3 @@ def check_made(made: Any) -> Any:
             check_hint(getattr(made, name, None))
     elif isinstance(made, typing.TypeAliasType):
         check_hint(made.__value__)
-    return made

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import importlib
 import io
 import marshal
+import os
 import sys
 from types import FunctionType, ModuleType
 from typing import Any
@@ -12,6 +15,8 @@ from typing import Any
 from effectful_agents.errors import CodeStopped
 from effectful_agents.generated import remember_source
 from effectful_agents.handlers.execution import crossing
+from effectful_agents.handlers.execution.confinement import confine
+from effectful_agents.handlers.execution.isolation import READY
 from effectful_agents.handlers.execution.kinds import MODULES
 from effectful_agents.handlers.execution.restricted import RestrictedPythonExecutor
 from effectful_agents.operations import code
@@ -21,38 +26,34 @@ from effectful_agents.tracebacks import describe_exception, summary
 __all__ = ["answer", "main"]
 
 
-def main() -> None:
-    """Read a request, carry it out under limits of the operating system, and write the answer."""
-    request = crossing.load(sys.stdin.buffer.read())
-    seconds, _, _, memory = request["limits"]
-    _limit(seconds, memory)
-    out = sys.stdout.buffer
-    out.write(crossing.dump(answer(request)))
-    out.flush()
+def main(seconds: float | None, memory: int | None) -> None:
+    """Give up what can be given up, read a request, carry it out, and write the answer."""
+    _prepare()
+    confine(seconds, memory)
+    # Whoever waits for this knows that from here on the time of the code counts.
+    os.write(1, READY)
+    with os.fdopen(0, "rb", closefd=False) as asked:
+        request = crossing.load(asked.read())
+    given = crossing.dump(answer(request))
+    while given:
+        given = given[os.write(1, given) :]
+    # Nothing is tidied up: what the code has left behind could run there.
+    os._exit(0)
 
 
-def _limit(seconds: float | None, memory: int | None) -> None:
-    import resource  # noqa: PLC0415 - there is none on Windows
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    if memory is not None:
-        most = _virtual() + memory
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    if seconds is not None:
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        most = int(used.ru_utime + used.ru_stime + seconds) + 2
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
+_CODECS = (
+    *("ascii", "latin-1", "cp1252", "cp437", "iso8859-15", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"),
+    *("utf-32-le", "utf-32-be", "utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape", "rot13", "hex"),
+)
 
 
-def _virtual() -> int:
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[0]) * 4096
-    except OSError:
-        return 1 << 30
+def _prepare() -> None:
+    """Load what is otherwise loaded when it is first used: then no file can be opened any more."""
+    for name in _CODECS:
+        codecs.lookup(name)
+    for name in ("_strptime", "_pydatetime", "locale", "zoneinfo", "stringprep"):
+        importlib.import_module(name)
+    sys.stderr = io.StringIO()
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -85,15 +86,15 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             if request["mode"] != "exec":
                 given["value"] = crossing.dump(value)
         except Exception as error:
-            given["error"] = (
+            given["error"] = [
                 type(error).__name__,
                 str(error) if not isinstance(error, KeyError) else summary(error)[10:],
-            )
+            ]
             given["trace"] = describe_exception(error)
             if isinstance(error, CodeStopped):
-                given["stopped"] = (type(error).__name__, error.limit, error.value)
+                given["stopped"] = [type(error).__name__, error.limit, error.value]
             if isinstance(error, NameError) and error.name in request["left_out"]:
-                given["error"] = ("NameError", f"`{error.name}` is no plain data, and is not there in another process.")
+                given["error"] = ["NameError", f"`{error.name}` is no plain data, and is not there in another process."]
         _collect(given, before, env)
     given["printed"] = printed.getvalue()
     return given

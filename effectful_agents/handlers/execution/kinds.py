@@ -244,6 +244,7 @@ _GUARDS = frozenset(
         "calls",
         "classes",
         "contexts",
+        "decimals",
         "environment",
         "hints",
         "makers",
@@ -252,10 +253,13 @@ _GUARDS = frozenset(
         "methods",
         "numeric",
         "printing",
+        "showing",
         "sizes",
         "specials",
+        "spreading",
         "standard",
         "streams",
+        "texts",
     ]
 )
 """Where what restricted code is given in the place of other things is defined."""

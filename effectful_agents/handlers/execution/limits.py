@@ -14,9 +14,9 @@ import contextlib
 import contextvars
 import dataclasses
 import functools
+import gc
 import inspect
 import os
-import signal
 import sys
 import threading
 import time
@@ -25,11 +25,14 @@ from types import FrameType
 from typing import Any
 
 from effectful_agents.errors import CodeStopped
+from effectful_agents.handlers.execution.alarms import alarm, interrupt, is_directly_inside
+from effectful_agents.handlers.execution.nesting import DEPTH, Nesting
 
 __all__ = [
     "Limits",
     "OutOfMemory",
     "OutOfTime",
+    "TooDeep",
     "TooLarge",
     "TooMuchOutput",
     "current",
@@ -52,6 +55,21 @@ class OutOfMemory(CodeStopped, MemoryError):
 
 class TooLarge(CodeStopped, MemoryError):
     """A value would have been larger than the code may build; it was not built."""
+
+
+class TooDeep(CodeStopped, RecursionError):
+    """Values lie deeper in each other than the interpreter can follow."""
+
+
+class _StoppedNow(CodeStopped):
+    """Raised from another thread: what the code of this one has been stopped with."""
+
+    def __new__(cls, *args: Any) -> Any:
+        run = _run.get()
+        return super().__new__(cls) if run is None or run.stopped is None else run.stopped
+
+    def __init__(self) -> None:
+        super().__init__("depth", DEPTH)
 
 
 class TooMuchOutput(CodeStopped):
@@ -78,28 +96,57 @@ class Limits:
 class Run:
     """One piece of code that runs, and what it has used up."""
 
-    __slots__ = ("_memory", "_next_look", "deadline", "limits", "printed", "stopped")
+    __slots__ = (
+        *("_deep", "_late", "_missed", "_most", "_next_look", "_statm", "_steps"),
+        *("deadline", "limits", "printed", "stopped"),
+    )
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
         self.printed = 0
         self.stopped: CodeStopped | None = None
-        self._memory = _resident() if limits.memory is not None else 0
+        # What code is stopped with is made before, as `check` must not call anything that is written in Python.
+        self._late = OutOfTime("seconds", limits.seconds or 0, "The code ran longer than it may.")
+        self._deep = too_deep()
+        self._statm = _statm(os.getpid()) if limits.memory is not None else None
+        self._most = 0 if self._statm is None or limits.memory is None else _resident(self._statm) + limits.memory
         self._next_look = 0.0
+        self._steps = 0
+        self._missed = _rounds() - _nesting.rounds
 
     def check(self) -> None:
-        """Raise if it was stopped, or has used up its time or its memory."""
+        """Raise if it was stopped, or has used up its time or its memory, or was not looked at for too long.
+
+        All of it is done here, by functions in C. Code that has come near the limit of recursion has room for the calls
+        of a guard, and for no more: a further one would fail there, and the code could go on for ever.
+        """
+        # Once it has to stop, each tick says so: a `finally` may have eaten this one.
+        _clock.left = 0
         if self.stopped is not None:
-            raise self.stopped
+            raise self.stopped.with_traceback(None)
         now = time.monotonic()
         if self.deadline is not None and now >= self.deadline:
-            assert self.limits.seconds is not None
-            self.stop(OutOfTime("seconds", self.limits.seconds, "The code ran longer than it may."))
-        if self.limits.memory is not None and now >= self._next_look:
+            self.stopped = self._late
+            raise self._late
+        if self._statm is not None and now >= self._next_look:
             self._next_look = now + 0.02
-            if _resident() - self._memory > self.limits.memory:
-                self.stop(OutOfMemory("memory", self.limits.memory, "Keep less at once."))
+            if int(os.pread(self._statm, 128, 0).split()[1]) * _PAGE > self._most:
+                self.stop(OutOfMemory("memory", self.limits.memory or 0, "Keep less at once."))
+        self._steps += 1
+        if self._steps & 15 == 0:
+            young, middle, old = gc.get_stats()
+            missed = young["collections"] + middle["collections"] + old["collections"] - _nesting.rounds - self._missed
+            if _nesting.changeable > DEPTH:
+                try:
+                    _nesting.look_at_all()
+                except RecursionError:
+                    self._missed -= 1
+            if missed > _MISSED:
+                self.stopped = self._deep
+            if self.stopped is not None:
+                raise self.stopped
+        _clock.left = _STEP
 
     def stop(self, error: CodeStopped) -> None:
         """End it: the error is raised now, and again at each tick, so that nothing goes on that has eaten it."""
@@ -111,6 +158,19 @@ class Run:
         self.printed += characters
         if self.printed > self.limits.output:
             self.stop(TooMuchOutput("output", self.limits.output, "Print less."))
+
+
+_MISSED = 4
+"""Rounds of the collector at which there may have been no room to look."""
+
+
+def _rounds() -> int:
+    return sum(generation["collections"] for generation in gc.get_stats())
+
+
+def too_deep() -> TooDeep:
+    """The error about values that lie too deep in each other."""
+    return TooDeep("depth", DEPTH, "Keep values in a list, and not in one another.")
 
 
 _run: contextvars.ContextVar[Run | None] = contextvars.ContextVar("effectful_agents_code_run", default=None)
@@ -130,12 +190,16 @@ def tick() -> None:
     """Count one step of the running code, and now and then see whether it may go on."""
     _clock.left -= 1
     if _clock.left < 0:
-        check()
+        # As in `check`: where the stack has little room left, each further call counts.
+        run = _run.get()
+        if run is not None:
+            run.check()
+        else:
+            _check_late()
 
 
 def check() -> None:
     """See whether the running code may go on."""
-    _clock.left = _STEP
     run = _run.get()
     if run is not None:
         run.check()
@@ -174,18 +238,61 @@ def running(limits: Limits, is_inside: Callable[[FrameType], bool]) -> Generator
         limits: The limits.
         is_inside: Whether a frame is one of the code that is held to them.
     """
+    _watch_nesting()
+    if not _active:
+        _nesting.begin()
     run = Run(limits)
     around = _run.get()
     if around is not None and around.deadline is not None:
         run.deadline = around.deadline if run.deadline is None else min(run.deadline, around.deadline)
     token = _run.set(run)
+    _active.append(run)
     try:
-        with _alarm(run, is_inside):
+        with alarm(run.deadline, run.check, is_inside, _StoppedNow):
             yield
         if run.stopped is not None:  # it was eaten by a `finally`
             raise run.stopped
+    except Exception as error:
+        if run.stopped is None or error is run.stopped:
+            raise
+        raise run.stopped from error  # it was on its way, and met another one
     finally:
+        _active.remove(run)
         _run.reset(token)
+        if not _active:
+            _nesting.forget()
+
+
+# --- values in values ---------------------------------------------------------------------------------------------
+
+_active: list[Run] = []
+"""What runs now, in whatever thread."""
+
+
+def _is_watched() -> bool:
+    return bool(_active) or _outermost(sys._getframe(1)) is not None
+
+
+def _stop_too_deep() -> None:
+    """Stop the code that runs, at once where it is in this thread: it may be about to do what does harm."""
+    error = too_deep()
+    runs = [*_active, run] if (run := getattr(_late, "run", None)) is not None else _active
+    for run in runs:
+        run.stopped = run.stopped or error
+    _clock.left = 0
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals["__name__"] in (__name__, Nesting.__module__):
+        frame = frame.f_back
+    if _run.get() is not None and is_directly_inside(frame, lambda frame: "__sandbox__" in frame.f_globals):
+        interrupt(threading.get_ident(), _StoppedNow)
+
+
+_nesting = Nesting(_is_watched, _stop_too_deep)
+
+
+def _watch_nesting() -> None:
+    if _nesting not in gc.callbacks:
+        gc.callbacks.append(_nesting)
 
 
 # --- code that is called after its piece has ended ----------------------------------------------------------------
@@ -196,12 +303,8 @@ _late = threading.local()
 
 
 def _check_late() -> None:
-    frame: FrameType | None = sys._getframe(2)
-    outermost: FrameType | None = None
-    while frame is not None:
-        if "__sandbox__" in frame.f_globals:
-            outermost = frame
-        frame = frame.f_back
+    _clock.left = _STEP
+    outermost = _outermost(sys._getframe(2))
     # A generator lives as long as somebody takes from it, and what happens in between is not its time.
     if outermost is None or outermost.f_code.co_flags & inspect.CO_GENERATOR:
         return
@@ -211,74 +314,30 @@ def _check_late() -> None:
     _late.run.check()
 
 
-# --- what the system tells and does -------------------------------------------------------------------------------
+def _outermost(frame: FrameType | None) -> FrameType | None:
+    """The outermost frame of restricted code."""
+    outermost: FrameType | None = None
+    while frame is not None:
+        if "__sandbox__" in frame.f_globals:
+            outermost = frame
+        frame = frame.f_back
+    return outermost
+
+
+# --- what the system tells -----------------------------------------------------------------------------------
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
-def _resident() -> int:
+def _resident(statm: int) -> int:
     # Without a file object: an alarm in the middle would leave it to the collector, which warns.
-    try:
-        return int(os.pread(_statm(os.getpid()), 128, 0).split()[1]) * _PAGE
-    except OSError:
-        return 0
+    return int(os.pread(statm, 128, 0).split()[1]) * _PAGE
 
 
 @functools.cache
-def _statm(pid: int) -> int:
-    """The kernel's page about the memory of this process, open for as long as that lives."""
-    return os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
-
-
-@contextlib.contextmanager
-def _alarm(run: Run, is_inside: Callable[[FrameType], bool]) -> Generator[None]:
-    """Stop what takes long inside C, where that can be done without getting in anybody's way.
-
-    Only the main thread gets signals, and a program that uses the timer itself keeps it.
-    """
-    if (
-        not hasattr(signal, "setitimer")
-        or threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
-        or signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0)
-    ):
-        yield
-        return
-
-    def ring(signum: int, frame: FrameType | None) -> Any:
-        # A tool of the program that the code has called is left to its end, as is anything else that runs here now.
-        if not _is_ignored(frame) and is_directly_inside(frame, is_inside):
-            run.check()
-
-    signal.signal(signal.SIGALRM, ring)
-    # All the while: one operation that builds too much is to end before it has the whole memory.
-    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+def _statm(pid: int) -> int | None:
+    """The kernel's page about the memory of this process, open for as long as that lives; None where there is none."""
     try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-
-
-def _is_ignored(frame: FrameType | None) -> bool:
-    """Whether Python throws away what is raised here, with a message about it: the timer rings again anyway."""
-    while frame is not None:
-        if frame.f_code.co_name == "__del__" or frame.f_globals.get("__name__") in ("weakref", "_weakrefset"):
-            return True
-        frame = frame.f_back
-    return False
-
-
-def is_directly_inside(frame: FrameType | None, is_inside: Callable[[FrameType], bool]) -> bool:
-    """Whether a frame belongs to the code, or to the standard library that the code has called."""
-    while frame is not None:
-        if is_inside(frame):
-            return True
-        module = frame.f_globals.get("__name__", "")
-        if module.partition(".")[0] not in sys.stdlib_module_names and not module.startswith(_FAMILY):
-            return False
-        frame = frame.f_back
-    return False
-
-
-_FAMILY = __name__.rpartition(".")[0]
+        return os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None

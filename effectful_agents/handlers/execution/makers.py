@@ -13,6 +13,7 @@ from effectful_agents.handlers.execution.callables import stored
 from effectful_agents.handlers.execution.hints import check_hint
 from effectful_agents.handlers.execution.kinds import SANDBOX
 from effectful_agents.handlers.execution.names import is_attribute
+from effectful_agents.handlers.execution.streams import stream
 
 __all__ = ["check_new_attribute", "checked_arguments"]
 
@@ -73,7 +74,7 @@ def _typed_fields(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """The arguments of the functional form of a named tuple or a typed dictionary; they are read once, too."""
     name, *rest = args
     fields = rest[0] if rest else kwargs.pop("fields", ())
-    made = [(key, hint) for key, hint in (fields.items() if isinstance(fields, dict) else fields)]
+    made = [(key, hint) for key, hint in stream(fields.items() if isinstance(fields, dict) else fields)]
     for key, hint in made:
         check_new_attribute(key) if function is typing.NamedTuple else None
         check_hint(hint)
@@ -85,7 +86,7 @@ def _enum_names(names: Any) -> list[Any]:
         names = names.replace(",", " ").split()
     pairs = names.items() if isinstance(names, dict) else names
     made: list[Any] = []
-    for each in pairs:
+    for each in stream(pairs):
         name, *value = (each,) if isinstance(each, str) else each
         check_new_attribute(name)
         made.append((name, *map(stored, value)) if value else name)

@@ -6,9 +6,10 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from effectful_agents.handlers.execution.kinds import opened
+from effectful_agents.handlers.execution.showing import check_shown
 from effectful_agents.handlers.execution.sizes import (
     WORTH_COUNTING,
+    check_added,
     check_count,
     check_power,
     check_product,
@@ -17,11 +18,20 @@ from effectful_agents.handlers.execution.sizes import (
     check_spec,
     check_sum,
     check_template,
+    check_work,
     length,
 )
 from effectful_agents.handlers.execution.streams import taken
 
-__all__ = ["CHECKS", "check_precision", "checked_call", "checked_descriptor"]
+__all__ = [
+    "CHECKS",
+    "INSTEAD",
+    "check_precision",
+    "checked_call",
+    "checked_descriptor",
+    "checked_wrapped",
+    "instead_of",
+]
 
 # Each raises if what a method is about to build would be too large, and may give other arguments to call it with. The
 # method itself is called by who asks: `super().__add__(1)` in a class must not come back to that class.
@@ -45,14 +55,25 @@ def _check_replaced(value: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _check_joined(value: Any, parts: Any) -> tuple[Any, ...]:
-    many = parts if type(parts) in (list, tuple) else list(taken(opened(parts), kept=True))
+    many = parts if type(parts) in (list, tuple) else list(taken(parts, kept=True))
     check_size(length(value) * len(many) + sum(map(length, many)))
     return (many,)
 
 
-def _check_translated(value: Any, table: Any, *more: Any) -> None:
+def _check_translated(value: Any, table: Any, *more: Any) -> tuple[Any, ...] | None:
+    if isinstance(value, str) and not isinstance(table, dict):
+        table = {ord(one): _looked_up(table, ord(one)) for one in set(value)}
+        return _check_translated(value, table) or (table,)
     if isinstance(table, dict):
         check_size(length(value) * max([1, *(length(one) for one in table.values())]))
+    return None
+
+
+def _looked_up(table: Any, key: int) -> Any:
+    try:
+        return table[key]
+    except LookupError:
+        return key
 
 
 def _check_bytes(value: int, length: Any = 1, *args: Any, **kwargs: Any) -> None:
@@ -60,9 +81,31 @@ def _check_bytes(value: int, length: Any = 1, *args: Any, **kwargs: Any) -> None
 
 
 def _check_extended(value: Any, more: Any) -> tuple[Any, ...]:
-    more = taken(opened(more), kept=True)
+    more = taken(more, kept=True)
     check_sum(value, more)
     return (more,)
+
+
+def _check_filled(value: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    return tuple([taken(one, kept=True) for one in args])
+
+
+def _check_set_item(value: Any, key: Any, more: Any) -> tuple[Any, ...]:
+    return (key, *_check_extended(value, more)) if isinstance(key, slice) else (key, more)
+
+
+def _check_shown(value: Any) -> None:
+    check_shown(value)
+
+
+def _check_remainder(value: Any, other: Any) -> None:
+    check_work(value, other)
+    check_template(value, other)
+
+
+def _check_found(value: Any, wanted: Any, *ends: Any) -> None:
+    if type(value) is range and not isinstance(wanted, int):
+        raise ValueError(f"a `{type(wanted).__name__}` is not looked for in a range here.")
 
 
 def _reflected(check: Callable[[Any, Any], None]) -> Callable[..., None]:
@@ -84,8 +127,20 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "translate": _check_translated,
     "to_bytes": _check_bytes,
     "extend": _check_extended,
-    "__add__": check_sum,
-    "__iadd__": check_sum,
+    "__add__": check_added,
+    "__radd__": _reflected(check_added),
+    "__iadd__": _check_extended,
+    "__init__": _check_filled,
+    "__setitem__": _check_set_item,
+    "__repr__": _check_shown,
+    "__str__": _check_shown,
+    "__contains__": _check_found,
+    "index": _check_found,
+    "count": _check_found,
+    "__floordiv__": check_work,
+    "__rfloordiv__": check_work,
+    "__divmod__": check_work,
+    "__rdivmod__": check_work,
     "__mul__": check_product,
     "__rmul__": check_product,
     "__imul__": check_product,
@@ -93,17 +148,36 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "__rpow__": _reflected(check_power),
     "__lshift__": check_shift,
     "__rlshift__": _reflected(check_shift),
-    "__mod__": check_template,
-    "__rmod__": _reflected(check_template),
+    "__mod__": _check_remainder,
+    "__rmod__": _reflected(_check_remainder),
     "__format__": check_spec,
     "seek": _check_sought,
 }
 """What is checked before a method of this name of a built-in class is called."""
 
 
+INSTEAD: dict[tuple[type, str], Callable[..., Any]] = {}
+"""Methods of classes of the library: what is called in their place, with the object first."""
+
+
+def instead_of(cls: type, name: str) -> Callable[..., Any] | None:
+    """What is called in the place of a method of a class, if something is."""
+    for base in cls.__mro__:
+        if (base, name) in INSTEAD:
+            return INSTEAD[base, name]
+    return None
+
+
 def checked_call(method: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a method that is bound to a value of a built-in class."""
     changed = CHECKS[method.__name__](method.__self__, *args, **kwargs)
+    return method(*(args if changed is None else changed), **kwargs)
+
+
+def checked_wrapped(method: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a class of the library that does with its `data` what the method of this name does there."""
+    target = method.__self__ if method.__name__ in ("__add__", "__radd__") else method.__self__.data
+    changed = CHECKS[method.__name__](target, *args, **kwargs)
     return method(*(args if changed is None else changed), **kwargs)
 
 

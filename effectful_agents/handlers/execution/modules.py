@@ -2,7 +2,7 @@
 
 What is not here is not there. Left out is what waits, opens files, asks the machine, changes a state that the program
 shares, evaluates texts, or makes classes of them; some of it comes back in a version that the guards can see
-(`standard`, `numeric`, `streams`).
+(`standard`, `numeric`, `streams`, `texts`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from effectful_agents.handlers.execution import contexts, metaclasses, numeric, printing, standard, streams
+from effectful_agents.handlers.execution import (
+    contexts,
+    metaclasses,
+    numeric,
+    printing,
+    sizes,
+    standard,
+    streams,
+    texts,  # noqa: F401 - it replaces functions
+)
 from effectful_agents.handlers.execution.attributes import SHARED
 from effectful_agents.handlers.execution.kinds import (
     ALLOWED_MODULES,
@@ -139,7 +148,7 @@ _INSTEAD: dict[str, dict[str, Any]] = {
     },
     "functools": {"WRAPPER_ASSIGNMENTS": standard._UPDATED, "WRAPPER_UPDATES": ()},
     "contextlib": {"ExitStack": contexts.ExitStack, "redirect_stdout": printing.redirect_stdout},
-    "decimal": {"MAX_PREC": 100_000},
+    "decimal": {"MAX_PREC": 100_000, "MAX_EMAX": sizes.MAX_EXPONENT, "MIN_EMIN": -sizes.MAX_EXPONENT},
 }
 _INSTEAD["random"]["Random"] = type(numeric.RANDOM)
 

@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from effectful_agents.handlers.execution import sizes
+from effectful_agents.handlers.execution import sizes, spreading
 from effectful_agents.handlers.execution.kinds import replace
-from effectful_agents.handlers.execution.sizes import check_count, check_number, check_size
+from effectful_agents.handlers.execution.sizes import check_count, check_number, check_product, check_size, check_work
 from effectful_agents.handlers.execution.streams import stream, taken
 
 __all__ = ["RANDOM"]
@@ -20,7 +20,7 @@ __all__ = ["RANDOM"]
 def factorial(n: Any) -> int:
     """`math.factorial`."""
     if isinstance(n, int) and n > 1000:
-        check_size(n * math.log2(n), "The number")
+        check_size(n * math.log2(n) * 4, "The number")  # to compute it takes longer than other numbers of its size
     return math.factorial(n)
 
 
@@ -28,7 +28,7 @@ def factorial(n: Any) -> int:
 def comb(n: Any, k: Any) -> int:
     """`math.comb`."""
     if isinstance(n, int) and isinstance(k, int) and n > k > 0:
-        check_size(min(k, n - k) * n.bit_length(), "The number")
+        check_size(min(k, n - k) * n.bit_length() * 4, "The number")
     return math.comb(n, k)
 
 
@@ -36,8 +36,43 @@ def comb(n: Any, k: Any) -> int:
 def perm(n: Any, k: Any = None) -> int:
     """`math.perm`."""
     if isinstance(n, int) and n > 1:
-        check_size((n if k is None else min(k, n)) * n.bit_length(), "The number")
+        check_size((n if k is None else min(k, n)) * n.bit_length() * 4, "The number")
     return math.perm(n, k)
+
+
+@replace(math.gcd)
+def gcd(*integers: Any) -> int:
+    """`math.gcd`."""
+    found = 0
+    for value in integers:
+        check_work(found, value)
+        found = math.gcd(found, value)
+    return found
+
+
+@replace(math.lcm)
+def lcm(*integers: Any) -> int:
+    """`math.lcm`."""
+    found = 1
+    for value in integers:
+        check_work(found, value)
+        check_product(found, value)
+        found = math.lcm(found, value)
+    return found
+
+
+@replace(math.isqrt)
+def isqrt(n: Any, /) -> int:
+    """`math.isqrt`."""
+    check_work(n, n)
+    return math.isqrt(n)
+
+
+@replace(divmod)
+def divide(a: Any, b: Any, /) -> Any:
+    """`divmod`."""
+    check_work(a, b)
+    return divmod(a, b)
 
 
 @replace(math.prod)
@@ -85,6 +120,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "pow": sizes.power,
     "lshift": sizes.lshift,
     "mod": sizes.mod,
+    "floordiv": sizes.floordiv,
 }
 for _name, _function in _OPERATORS.items():
     replace(getattr(operator, _name))(_function)
@@ -92,12 +128,20 @@ for _name, _function in _OPERATORS.items():
 
 def _inplace(symbol: str) -> Callable[[Any, Any], Any]:
     def operate(a: Any, b: Any, /) -> Any:
-        return sizes.inplace(symbol, a, b)
+        return spreading.inplace(symbol, a, b)
 
     return operate
 
 
-for _symbol, _name in (("+=", "iadd"), ("*=", "imul"), ("**=", "ipow"), ("<<=", "ilshift"), ("%=", "imod")):
+for _symbol, _name in (
+    ("+=", "iadd"),
+    ("*=", "imul"),
+    ("**=", "ipow"),
+    ("<<=", "ilshift"),
+    ("%=", "imod"),
+    ("//=", "ifloordiv"),
+    ("|=", "ior"),
+):
     replace(getattr(operator, _name))(_inplace(_symbol))
 replace(operator.iconcat)(_inplace("+="))
 

@@ -8,6 +8,7 @@ from typing import Any, cast, override
 
 from RestrictedPython.transformer import IOPERATOR_TO_STR
 
+from effectful_agents.handlers.execution.displays import DisplayPolicy, spread
 from effectful_agents.handlers.execution.names import (
     is_attribute,
     is_binding,
@@ -17,13 +18,13 @@ from effectful_agents.handlers.execution.names import (
     is_type_expression,
 )
 from effectful_agents.handlers.execution.nodes import as_statements, at, call
-from effectful_agents.handlers.execution.patterns import PatternPolicy
 from effectful_agents.handlers.execution.specials import TAKE_OPERANDS
 
 __all__ = ["RestrictedPythonPolicy"]
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "_add_",
+    ast.FloorDiv: "_floordiv_",
     ast.Mult: "_mul_",
     ast.Pow: "_pow_",
     ast.LShift: "_lshift_",
@@ -33,7 +34,7 @@ _SYMBOLS: Mapping[type[ast.operator], str] = cast(Any, IOPERATOR_TO_STR)
 _FATAL = frozenset({"BaseExceptionGroup", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
 
 
-class RestrictedPythonPolicy(PatternPolicy):
+class RestrictedPythonPolicy(DisplayPolicy):
     """The policy of RestrictedPython, for the Python that models write today.
 
     Beyond that policy it allows annotated assignments, names with one leading underscore, `nonlocal`, augmented
@@ -127,6 +128,10 @@ class RestrictedPythonPolicy(PatternPolicy):
             if node.func.id == "super" and not node.args and not node.keywords:
                 return node  # it looks at the frame that calls it
         node = self.node_contents_visit(node)
+        spread(node.args)
+        maps = [one for one in node.keywords if one.arg is None]
+        for one in maps:
+            one.value = call(one.value, "_spread_", one.value, ast.Constant(len(maps)))
         node.func = call(node.func, "_callee_", node.func)
         return node
 
@@ -140,8 +145,6 @@ class RestrictedPythonPolicy(PatternPolicy):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """`a.b += c` reads, adds and writes as the guards see it; what stands before the dot is evaluated once."""
         value, target = self.visit(node.value), node.target
-        if isinstance(node.op, ast.Add | ast.BitOr):  # a list takes what it adds to itself apart
-            value = _opened(value)
         symbol = ast.Constant(_SYMBOLS[type(node.op)])
         if isinstance(target, ast.Name):
             self.check_name(node, target.id)
@@ -168,15 +171,6 @@ class RestrictedPythonPolicy(PatternPolicy):
         steps.append(ast.Delete([ast.Name(name, ast.Del()) for name in names]))
         return [at(node, step) for step in steps]
 
-    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
-        node = self.node_contents_visit(node)
-        if node.format_spec is None:
-            return node
-        value = node.value
-        if node.conversion != -1:
-            value = at(node, ast.JoinedStr([at(node, ast.FormattedValue(value, node.conversion, None))]))
-        return at(node, ast.FormattedValue(call(node, "_format_", value, node.format_spec), -1, None))
-
     # --- assignments and loops ------------------------------------------------------------------------------------
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
@@ -189,7 +183,7 @@ class RestrictedPythonPolicy(PatternPolicy):
     def guard_iter(self, node: Any) -> Any:
         node = self.node_contents_visit(node)
         node.iter = call(node.iter, "_looped_", node.iter)
-        return node
+        return self.guarded_target(node)
 
     def visit_For(self, node: ast.For) -> ast.AST:
         node = self.guard_iter(node)
@@ -254,11 +248,6 @@ class RestrictedPythonPolicy(PatternPolicy):
         node.value = node.value and _returned(node.value)
         return node
 
-    def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.AST:
-        node = self.node_contents_visit(node)
-        node.value = call(node.value, "_delegated_", node.value)
-        return node
-
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self.check_function_argument_names(node)
         node = self.node_contents_visit(node)
@@ -295,6 +284,7 @@ class RestrictedPythonPolicy(PatternPolicy):
         self._classes.pop()
         node.body = []
         node = self.node_contents_visit(node)
+        spread(node.bases)
         node.decorator_list = [call(one, "_callee_", one) for one in node.decorator_list]
         node.body = body
         return node
@@ -324,20 +314,6 @@ class RestrictedPythonPolicy(PatternPolicy):
 
     visit_Module = _contents
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        node = self.node_contents_visit(node)
-        if any(
-            isinstance(getattr(target, "slice", target), ast.Tuple | ast.List | ast.Slice) for target in node.targets
-        ):
-            node.value = _opened(node.value)
-        return node
-
-    def visit_Starred(self, node: ast.Starred) -> ast.AST:
-        node = self.node_contents_visit(node)
-        if isinstance(node.ctx, ast.Load):
-            node.value = _opened(node.value)
-        return node
-
 
 def _tick(where: ast.AST) -> ast.Expr:
     return at(where, ast.Expr(call(where, "_tick_")))
@@ -351,12 +327,6 @@ def _with_operand(method: ast.FunctionDef) -> list[ast.stmt]:
     name = positional[1].arg
     value = call(method, "_operand_", ast.Name(name, ast.Load()))
     return [at(method, ast.Assign([ast.Name(name, ast.Store())], value))]
-
-
-def _opened(value: ast.expr) -> ast.expr:
-    """What is taken apart; not where it is written there."""
-    written = (ast.Tuple, ast.List, ast.Constant, ast.JoinedStr, ast.BinOp, ast.ListComp)
-    return value if isinstance(value, written) else call(value, "_opened_", value)
 
 
 _NOT_TYPES = frozenset({"Annotated", "Literal"})
@@ -392,6 +362,8 @@ def _is_number_at_once(node: ast.BinOp) -> bool:
         return False
     if isinstance(node.op, ast.Add):
         return True
+    if isinstance(node.op, ast.FloorDiv):
+        return isinstance(node.right, ast.Constant)
     if isinstance(node.op, ast.Mod):
         return isinstance(node.left, ast.Constant) and type(node.left.value) in (int, float)
     return any(type(number) is float for number in numbers)

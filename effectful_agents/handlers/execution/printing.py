@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextvars import ContextVar
 from typing import Any
 
-from effectful_agents.handlers.execution import calls, limits
+from effectful_agents.handlers.execution import calls, limits, showing
 from effectful_agents.handlers.execution.attributes import get_attribute
 from effectful_agents.handlers.execution.kinds import replace
 from effectful_agents.handlers.execution.sizes import check_count
@@ -25,7 +25,7 @@ def print_(*values: Any, sep: str | None = None, end: str | None = None, file: A
     limits.tick()
     file = _target.get() if file is None else file
     if file is None:
-        text = (" " if sep is None else sep).join([str(value) for value in values])
+        text = (" " if sep is None else sep).join([showing.text(value) for value in values])
         limits.counted(len(text) + 1)
         builtins.print(text, end=end, file=sys.stdout, flush=flush)
         return
@@ -33,7 +33,7 @@ def print_(*values: Any, sep: str | None = None, end: str | None = None, file: A
     for number, value in enumerate(values):
         if number:
             write(" " if sep is None else sep)
-        write(str(value))
+        write(showing.text(value))
     write("\n" if end is None else end)
     if flush:
         calls.apply(get_attribute(file, "flush"))
@@ -80,6 +80,7 @@ def not_redirected() -> Generator[None]:
 def pformat(object: Any, indent: int = 1, *args: Any, **options: Any) -> str:
     """`pprint.pformat`."""
     check_count(indent)
+    showing.check_shown(object)
     return _pprint.pformat(object, indent, *args, **options)
 
 

@@ -6,7 +6,6 @@ import __future__
 import ast
 import builtins
 import copy
-import decimal
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from effectful_agents.errors import OptionError
 from effectful_agents.generated import parsed
+from effectful_agents.handlers.execution import decimals
+from effectful_agents.handlers.execution.alarms import uninterrupted
 from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
@@ -137,7 +138,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
         names.fill()
         try:
             with self._run():
-                builtins.exec(bytecode, names.names)
+                uninterrupted(builtins.exec, bytecode, names.names)
         finally:
             names.bring_back()
 
@@ -147,13 +148,13 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
             return IsolatedRun(self.limits).eval(bytecode, env)
         names = _Namespace({}, self.limits, _Namespace.of(env, self.limits).filled())
         with self._run():
-            return builtins.eval(bytecode, names.names)
+            return uninterrupted(builtins.eval, bytecode, names.names)
 
     @contextmanager
     def _run(self) -> Generator[None]:
         # A signal that the code has eaten, by a `return` in a `finally`, comes out at the end. The precision of decimal
         # arithmetic belongs to the program.
-        with SignalScope(), decimal.localcontext(), not_redirected(), running(self.limits, _is_code_of_ours):
+        with SignalScope(), decimals.context(), not_redirected(), running(self.limits, _is_code_of_ours):
             yield
 
 

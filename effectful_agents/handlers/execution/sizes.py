@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections import UserList
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -19,6 +20,7 @@ __all__ = [
     "INPLACE",
     "WORTH_COUNTING",
     "add",
+    "check_added",
     "check_count",
     "check_number",
     "check_power",
@@ -28,8 +30,9 @@ __all__ = [
     "check_spec",
     "check_sum",
     "check_template",
+    "check_work",
+    "floordiv",
     "format_value",
-    "inplace",
     "length",
     "lshift",
     "mod",
@@ -61,7 +64,17 @@ def check_count(count: Any) -> None:
 def check_number(value: Any) -> None:
     """Raise if a decimal number has so many digits before or after its point that writing it out would be too large."""
     if isinstance(value, Decimal) and value.is_finite():
+        check_exponent(value)
         check_size(abs(value.adjusted()), "Its digits")
+
+
+def check_exponent(value: Decimal) -> None:
+    """Raise if a decimal number is so large or so small that to make an integer of it takes long."""
+    if value.is_finite() and abs(value.adjusted()) > MAX_EXPONENT:
+        raise TooLarge("size", current().size, f"A decimal number can have {MAX_EXPONENT:,} digits here.")
+
+
+MAX_EXPONENT = 99_999
 
 
 def length(value: Any) -> int:
@@ -83,15 +96,28 @@ def add(a: Any, b: Any) -> Any:
     """`a + b`."""
     kind = type(a)
     if kind is not int and kind is not float:
-        check_sum(a, b)
+        check_added(a, b)
     return a + b
 
 
 def check_sum(a: Any, b: Any) -> None:
-    """Raise if `a + b` would be too large."""
+    """Raise if two sequences would be too large together."""
     size = length(a)
     if size:
         check_size(size + length(b))
+
+
+_SEQUENCES = frozenset({str, list, tuple, bytes})
+
+
+def check_added(a: Any, b: Any) -> None:
+    """Raise if `a + b` would be too large, or may be: a `UserList` makes a list of what it is added to."""
+    check_sum(a, b)
+    if type(a) in _SEQUENCES and type(b) in _SEQUENCES:
+        return
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, UserList) and not isinstance(other, list | tuple | str | UserList):
+            raise TypeError(f"a `UserList` and a `{type(other).__name__}` cannot be added here; make a list of it.")
 
 
 def mul(a: Any, b: Any) -> Any:
@@ -114,6 +140,26 @@ def check_product(a: Any, b: Any) -> None:
         check_size(length(b) * max(one, 0))
 
 
+_WORK = 4e11
+"""Products of binary digits, as long division and the like need them: about half a second."""
+
+
+def check_work(a: Any, b: Any) -> None:
+    """Raise if an operation on two integers that takes as long as long division would take too long."""
+    one, other = _number(a), _number(b)
+    if one is not None and other is not None:
+        few, many = sorted((one.bit_length(), other.bit_length()))
+        if few * (many - few if many > 2 * few else few) > _WORK:
+            raise TooLarge("size", current().size, "To divide numbers of so many digits would take too long.")
+
+
+def floordiv(a: Any, b: Any) -> Any:
+    """`a // b`."""
+    if not (type(a) is int and -_SMALL < a < _SMALL):
+        check_work(a, b)
+    return a // b
+
+
 def power(a: Any, b: Any, modulo: Any = None) -> Any:
     """`a ** b`."""
     check_power(a, b, modulo)
@@ -123,14 +169,36 @@ def power(a: Any, b: Any, modulo: Any = None) -> Any:
 def check_power(a: Any, b: Any, modulo: Any = None) -> None:
     """Raise if `a ** b` would be too large."""
     exponent = _number(b)
-    if modulo is not None or exponent is None:
-        return
     base = _number(a)
+    for check_other in OTHER_POWERS:
+        check_other(a, b, modulo)
+    if modulo is not None:
+        divisor = _number(modulo)
+        if exponent is not None and divisor is not None and exponent.bit_length() * divisor.bit_length() ** 2 > _WORK:
+            raise TooLarge("size", current().size, "To compute a power with so many digits would take too long.")
+        return
+    if exponent is None:
+        return
     if base is not None:
         if abs(base) > 1:
             check_size(base.bit_length() * abs(exponent), "The number")
     elif isinstance(a, Fraction):
         check_size(max(a.numerator.bit_length(), a.denominator.bit_length()) * abs(exponent), "The number")
+
+
+SHOWN: list[Callable[[Any], None]] = []
+"""What looks at a value that is about to be made into text; set by a module that this one cannot import."""
+
+
+def _check_shown(values: Iterable[Any]) -> None:
+    for value in values:
+        if type(value) not in (str, int, float):
+            for check_one in SHOWN:
+                check_one(value)
+
+
+OTHER_POWERS: list[Callable[[Any, Any, Any], None]] = []
+"""What looks at powers of other numbers; set by modules that this one cannot import."""
 
 
 def lshift(a: Any, b: Any) -> Any:
@@ -153,7 +221,10 @@ _PERCENT = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|\d+)?(?:\.(\*|\d+))?")
 def mod(a: Any, b: Any) -> Any:
     """`a % b`: a remainder, or a text with values put in."""
     kind = type(a)
-    if kind is not int and kind is not float:
+    if kind is int:
+        if not -_SMALL < a < _SMALL:
+            check_work(a, b)
+    elif kind is not float:
         check_template(a, b)
     return a % b
 
@@ -164,16 +235,18 @@ def check_template(a: Any, b: Any) -> None:
         text = a if isinstance(a, str) else bytes(a).decode("latin-1")
         values = b if isinstance(b, tuple) else (b,)
         if "%" in text:
+            total = 0
             for match in _PERCENT.finditer(text):
                 for number in match.groups():
                     if number == "*":
-                        for value in values:
-                            check_count(value)
+                        total += max(
+                            [abs(known) for value in values if (known := _number(value)) is not None], default=0
+                        )
                     elif number:
-                        check_size(int(number[:20]))
+                        total += int(number[:20])
+            check_size(total)
         check_size(len(text) + sum(length(value) for value in values) if len(values) < WORTH_COUNTING else len(values))
-        for value in values:
-            check_number(value)
+        _check_shown(values)
 
 
 INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -193,28 +266,6 @@ INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-_SHRINKING = frozenset({"+=", "-=", "//=", "/=", "%=", ">>=", "&="})
-"""What makes an integer no larger than its operands, but for a digit."""
-
-
-def inplace(symbol: str, a: Any, b: Any) -> Any:
-    """`a += b`, or with another symbol."""
-    kind = type(a)
-    if kind is float or (kind is int and symbol in _SHRINKING):
-        pass
-    elif symbol == "+=":
-        check_sum(a, b)
-    elif symbol == "*=":
-        check_product(a, b)
-    elif symbol == "**=":
-        check_power(a, b)
-    elif symbol == "<<=":
-        check_shift(a, b)
-    elif symbol == "%=":
-        check_template(a, b)
-    return INPLACE[symbol](a, b)
-
-
 # --- formats ------------------------------------------------------------------------------------------------------
 
 
@@ -222,15 +273,16 @@ def format_value(value: Any, spec: Any = "") -> str:
     """`format(value, spec)`; also what stands between braces in an f-string."""
     if spec:
         check_spec(value, str(spec))
-    elif isinstance(value, Decimal):
-        check_number(value)
+    else:
+        _check_shown((value,))
     return format(value, spec)
 
 
 def check_spec(value: Any, spec: str) -> None:
     """Raise if a value in such a format would be too large."""
-    for number in _NUMBER.findall(spec):
-        check_size(int(number[:20]))
+    check_size(sum([int(number[:20]) for number in _NUMBER.findall(spec)]))
+    if "%" in spec and not isinstance(value, int | float | Decimal):
+        check_size(256 * len(spec))  # of a date: the system's function is given that much room
     if isinstance(value, Decimal):
         check_number(value)
 
@@ -259,17 +311,17 @@ def _parsed(template: str) -> Any:
 def _check_template(template: str, values: list[Any]) -> None:
     reject_reaching(template)
     check_size(len(template) + sum(length(value) for value in values) * max(1, template.count("{")))
+    total = 0
     for _, _, spec, _ in _parsed(template):
         if spec:
-            for number in _NUMBER.findall(spec):
-                check_size(int(number[:20]))
+            total += sum([int(number[:20]) for number in _NUMBER.findall(spec)])
             if "{" in spec:
                 for value in values:
                     check_count(value)
                     if not isinstance(value, int | float):
                         check_spec(None, format(value))
-    for value in values:
-        check_number(value)
+    check_size(total)
+    _check_shown(values)
 
 
 def _format(template: str, *args: Any, **kwargs: Any) -> str:

@@ -29,6 +29,7 @@ from effectful_agents.handlers.execution.hints import check_hint
 from effectful_agents.handlers.execution.kinds import HOME, RESTRICTED, SANDBOX, is_own, replace
 from effectful_agents.handlers.execution.makers import check_new_attribute
 from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
+from effectful_agents.handlers.execution.streams import stream
 
 __all__ = ["EVALUATE", "hints_of"]
 
@@ -70,6 +71,14 @@ def methodcaller(name: str, /, *args: Any, **kwargs: Any) -> Callable[[Any], Any
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`operator.call`."""
     return callee(function)(*args, **kwargs)
+
+
+@replace(functools.reduce)
+def reduce(function: Any, values: Any, /, *initial: Any) -> Any:
+    """`functools.reduce`: in C it counts nothing, and what a step gives goes into the next one."""
+    if len(initial) > 1:
+        raise TypeError(f"reduce expected at most 3 arguments, got {len(initial) + 2}")
+    return functools.reduce(callee(function), stream(values), *initial)
 
 
 _UPDATED = ("__name__", "__qualname__", "__doc__")
@@ -275,7 +284,7 @@ def namedtuple(
     """`collections.namedtuple`."""
     if isinstance(field_names, str):
         field_names = field_names.replace(",", " ").split()
-    names = [str.__str__(name) if isinstance(name, str) else name for name in field_names]
+    names = [str.__str__(name) if isinstance(name, str) else name for name in stream(field_names)]
     for name in () if rename else names:
         check_new_attribute(name)
     check_new_attribute(typename)
@@ -285,7 +294,7 @@ def namedtuple(
 def _checked_fields(fields: Iterable[Any]) -> list[tuple[Any, ...]]:
     """The fields, read once: another time something else could be there."""
     made: list[tuple[Any, ...]] = []
-    for field in fields:
+    for field in stream(fields):
         name, *rest = (field,) if isinstance(field, str) else field
         kind, *default = rest or ["typing.Any"]
         check_new_attribute(name)

@@ -9,10 +9,21 @@ from collections.abc import Callable, Generator, Iterator
 from types import GeneratorType
 from typing import Any
 
+from effectful_agents.handlers.execution.kinds import opened
 from effectful_agents.handlers.execution.limits import tick
 from effectful_agents.handlers.execution.sizes import check_count, check_size
 
-__all__ = ["LONG", "chain", "counted_values", "iterate", "looped", "stream", "taken"]
+__all__ = [
+    "LONG",
+    "chain",
+    "counted_values",
+    "guarded_iter",
+    "guarded_reversed",
+    "iterate",
+    "looped",
+    "stream",
+    "taken",
+]
 
 LONG = 100_000
 """A range that is longer is counted step by step."""
@@ -22,7 +33,7 @@ _SHORT_LIVED = (list, tuple, str, dict, set, frozenset, bytes, GeneratorType)
 
 def stream(values: Any) -> Generator[Any]:
     """The values, with a tick for each."""
-    for value in values:
+    for value in opened(values):
         tick()
         yield value
 
@@ -35,7 +46,7 @@ def looped(values: Any) -> Any:
         return values
     if kind is range:
         return values if len_of(values) <= LONG else stream(values)
-    return iterate(values)
+    return iterate(opened(values))
 
 
 def iterate(values: Any) -> Any:
@@ -59,6 +70,9 @@ def taken(values: Any, *, kept: bool) -> Any:
     Args:
         values: The values.
         kept: Whether the function keeps all of them at once, so that their number is bounded.
+
+    Raises:
+        TypeError: They come from something that the code cannot look into.
     """
     kind = type(values)
     if kind is range:
@@ -68,8 +82,9 @@ def taken(values: Any, *, kept: bool) -> Any:
                 check_size(length)
             return stream(values)
         return values
-    if kind in _SHORT_LIVED or not isinstance(values, Iterator):
+    if not isinstance(values, Iterator) or (kind is GeneratorType and not kept):
         return values
+    opened(values)
     return _bounded(values) if kept else stream(values)
 
 
@@ -89,6 +104,7 @@ def counted_values(function: Callable[..., Any]) -> Callable[..., Any]:
         for value in (*args, *kwargs.values()):
             if type(value) is range:
                 check_size(len_of(value))
+            opened(value)
         check_count(kwargs.get("repeat"))
         return stream(function(*args, **kwargs))
 
@@ -105,16 +121,23 @@ class chain:
     """`itertools.chain`."""
 
     def __new__(cls, *iterables: Any) -> Any:
-        return stream(itertools.chain(*iterables))
+        return stream(itertools.chain(*map(opened, iterables)))
 
     @staticmethod
     def from_iterable(iterables: Any, /) -> Generator[Any]:
         """`itertools.chain.from_iterable`."""
-        return stream(itertools.chain.from_iterable(iterables))
+        return stream(itertools.chain.from_iterable(map(opened, opened(iterables))))
 
 
 def guarded_iter(*args: Any) -> Any:
     """`iter`."""
     if len(args) == 2:
         return stream(builtins.iter(*args))
-    return builtins.iter(*args)
+    made = builtins.iter(*args)
+    return stream(made) if len(args) == 1 and type(args[0]) is range and len_of(args[0]) > LONG else made
+
+
+def guarded_reversed(values: Any, /) -> Any:
+    """`reversed`."""
+    made = builtins.reversed(values)
+    return stream(made) if type(values) is range and len_of(values) > LONG else made

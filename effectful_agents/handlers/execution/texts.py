@@ -1,0 +1,199 @@
+"""Functions of the library that make texts, in versions that are held to the size that a value may have."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+import textwrap
+from collections.abc import Callable
+from typing import Any, override
+
+from effectful_agents.handlers.execution import methods
+from effectful_agents.handlers.execution.kinds import replace
+from effectful_agents.handlers.execution.limits import current, tick
+from effectful_agents.handlers.execution.showing import length_shown
+from effectful_agents.handlers.execution.sizes import WORTH_COUNTING, check_count, check_size, length
+
+__all__ = ["JSONEncoder", "Template", "TextWrapper"]
+
+
+# --- regular expressions ------------------------------------------------------------------------------------------
+
+
+def _counted_replacement(repl: Any, text: Any) -> Any:
+    """What a match is replaced by, counted where there may be much of it."""
+    if not callable(repl) and length(repl) * (length(text) + 1) <= WORTH_COUNTING:
+        return repl
+    total = 0
+
+    def replaced(match: re.Match[Any]) -> Any:
+        nonlocal total
+        tick()
+        if callable(repl):
+            made = repl(match)
+        else:
+            # Each reference is a group, which is no longer than the match.
+            check_size(length(repl) * (1 + len(match.group())))
+            made = match.expand(repl)
+        total += length(made)
+        check_size(total)
+        return made
+
+    return replaced
+
+
+def _sub(name: str) -> Callable[..., Any]:
+    def sub(pattern: Any, repl: Any, string: Any, count: int = 0) -> Any:
+        return getattr(pattern, name)(_counted_replacement(repl, string), string, count)
+
+    return sub
+
+
+def _sub_of_module(name: str) -> Callable[..., Any]:
+    function = getattr(re, name)
+
+    def sub(pattern: Any, repl: Any, string: Any, count: int = 0, flags: int = 0) -> Any:
+        return function(pattern, _counted_replacement(repl, string), string, count=count, flags=flags)
+
+    sub.__name__ = sub.__qualname__ = name
+    sub.__doc__ = f"`re.{name}`."
+    return replace(function)(sub)
+
+
+for _name in ("sub", "subn"):
+    _sub_of_module(_name)
+
+
+def _expand(match: re.Match[Any], template: Any) -> Any:
+    check_size(length(template) * (1 + len(match.group())))
+    return match.expand(template)
+
+
+for _name in ("sub", "subn"):
+    methods.INSTEAD[re.Pattern, _name] = _sub(_name)
+methods.INSTEAD[re.Match, "expand"] = _expand
+
+
+# --- templates ----------------------------------------------------------------------------------------------------
+
+
+@replace(string.Template)
+class Template(string.Template):
+    """`string.Template`."""
+
+    @override
+    def substitute(self, mapping: Any = {}, /, **kws: Any) -> str:  # noqa: B006 - as in the library
+        self._check(mapping, kws)
+        return super().substitute(mapping, **kws)
+
+    @override
+    def safe_substitute(self, mapping: Any = {}, /, **kws: Any) -> str:  # noqa: B006 - as in the library
+        self._check(mapping, kws)
+        return super().safe_substitute(mapping, **kws)
+
+    def _check(self, mapping: Any, kws: dict[str, Any]) -> None:
+        values = [*(mapping.values() if isinstance(mapping, dict) else ()), *kws.values()]
+        longest = max([length_shown(value)[0] for value in values], default=0)
+        check_size(len(self.template) + self.template.count(self.delimiter) * longest)
+
+
+Template.__module__ = "string"
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------------
+
+
+def _check_json(value: Any, indent: Any) -> None:
+    characters, count = length_shown(value)
+    if indent is not None and indent != 0:
+        check_count(indent)
+        width = len(indent) if isinstance(indent, str) else max(int(indent), 0)
+        characters += count * width * _depth(value)
+    check_size(characters, "The text")
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and dictionaries lie in each other, about: along the first of each."""
+    depth = 1
+    while isinstance(value, list | tuple | dict) and value and depth < 100:
+        inner = list(value.values()) if isinstance(value, dict) else value
+        value = next((one for one in inner if isinstance(one, list | tuple | dict)), None)
+        depth += 1
+    return depth if depth < 100 else current().size
+
+
+@replace(json.dumps)
+def dumps(obj: Any, *, indent: Any = None, **options: Any) -> str:
+    """`json.dumps`."""
+    _check_json(obj, indent)
+    return json.dumps(obj, indent=indent, **options)
+
+
+@replace(json.dump)
+def dump(obj: Any, fp: Any, *, indent: Any = None, **options: Any) -> None:
+    """`json.dump`."""
+    _check_json(obj, indent)
+    json.dump(obj, fp, indent=indent, **options)
+
+
+@replace(json.JSONEncoder)
+class JSONEncoder(json.JSONEncoder):
+    """`json.JSONEncoder`."""
+
+    @override
+    def encode(self, o: Any) -> str:
+        _check_json(o, self.indent)
+        return super().encode(o)
+
+    @override
+    def iterencode(self, o: Any, _one_shot: bool = False) -> Any:
+        _check_json(o, self.indent)
+        return super().iterencode(o, _one_shot)
+
+
+JSONEncoder.__module__ = "json.encoder"
+
+
+# --- paragraphs ---------------------------------------------------------------------------------------------------
+
+
+def _check_paragraphs(text: Any, *more: Any) -> None:
+    """There are no more lines than letters, and each has one indentation."""
+    sizes = [length(one) if isinstance(one, str) else abs(one) for one in more if isinstance(one, str | int)]
+    widest = max(sizes, default=0)
+    if widest > 80:
+        check_size(length(text) * widest)
+
+
+def _of_textwrap(name: str) -> None:
+    function = getattr(textwrap, name)
+
+    def checked(text: Any, *args: Any, **kwargs: Any) -> Any:
+        more = [value for key, value in kwargs.items() if key in _INDENTING]
+        _check_paragraphs(text, *([one for one in args if isinstance(one, str)] if name == "indent" else ()), *more)
+        check_count(kwargs.get("width"))
+        return function(text, *args, **kwargs)
+
+    checked.__name__ = checked.__qualname__ = name
+    checked.__doc__ = f"`textwrap.{name}`."
+    replace(function)(checked)
+
+
+_INDENTING = frozenset({"initial_indent", "subsequent_indent", "placeholder", "tabsize", "prefix"})
+for _name in ("indent", "wrap", "fill", "shorten"):
+    _of_textwrap(_name)
+
+
+@replace(textwrap.TextWrapper)
+class TextWrapper(textwrap.TextWrapper):
+    """`textwrap.TextWrapper`."""
+
+    @override
+    def wrap(self, text: str) -> list[str]:
+        _check_paragraphs(text, *[getattr(self, name, None) for name in _INDENTING])
+        return super().wrap(text)
+
+
+# Like the classes that they stand for, they pass on what they get, and that is looked at.
+TextWrapper.__module__ = "textwrap"
