@@ -82,8 +82,8 @@ def write_any(value: Any, declared: Any = Any) -> dict[str, Any]:
     Raises:
         EncodingError: Neither gives the same value again.
     """
-    if type(value) is str:
-        return {"value": value, "as": _TEXT}  # to the letter, lone surrogates too
+    if type(value) is str:  # to the letter, lone surrogates too
+        return {"value": value} if _reads(value, declared) else {"value": value, "as": "str"}
     if declared is not Any and declared is not inspect.Signature.empty:
         try:
             return {"value": write(value, declared)}
@@ -102,15 +102,20 @@ def read_any(written: Mapping[str, Any], declared: Any = Any) -> Any:
     Raises:
         JournalError: Its class is not there any more.
     """
-    name = written.get("as")
-    if name == _TEXT:
-        if declared not in (Any, str, inspect.Signature.empty):
-            read(written["value"], declared)  # it may be declared as something else now
-        return written["value"]
-    return read(written["value"], declared if name is None else _named(name))
+    name, value = written.get("as"), written["value"]
+    if type(value) is str and (name == "str" or (name is None and _reads(value, declared))):
+        return value
+    return read(value, declared if name is None else _named(name))
 
 
-_TEXT = "text"
+def _reads(text: str, tp: Any) -> bool:
+    """Whether a text is what a type says, as it stands."""
+    if tp in (Any, str, inspect.Signature.empty):
+        return True
+    try:
+        return read(text, tp) == text
+    except ValueError:
+        return False
 
 
 def _name_of(value: Any) -> str | None:
