@@ -13,7 +13,7 @@ from effectful_agents.handlers.durability.forms import Form
 from effectful_agents.operations.history import load_state
 from effectful_agents.types import Agent, History
 
-__all__ = ["KeptAgents", "LoadForm", "SaveForm"]
+__all__ = ["KeptAgents", "StateForm"]
 
 _HISTORY = "__history__"
 
@@ -41,9 +41,10 @@ class KeptAgents:
 
     def load(self, agent: Agent, load: Callable[[], Any]) -> None:
         """Load it. The database has all that the run has saved, so what the journal gave makes room for it."""
-        if self._given.pop(id(agent), None) is not None:
-            _history(agent).clear()
-        load()
+        if self._given.pop(id(agent), None) is None:
+            load()
+        else:
+            _renew(agent, load)
 
     def save(self, agent: Agent, save: Callable[[], Any]) -> None:
         """Save it; of one that the journal gave, what came since the database had it."""
@@ -52,8 +53,7 @@ class KeptAgents:
             new, fields = _after(_history(agent), last), _fields(agent)
             self._saving.add(id(agent))
             try:
-                _history(agent).clear()
-                load_state(agent)
+                _renew(agent, lambda: load_state(agent))
             finally:
                 self._saving.discard(id(agent))
             vars(agent).update(fields)
@@ -61,6 +61,16 @@ class KeptAgents:
                 return  # the process ended when it was saved, and before that was written down
             _history(agent).extend(new)
         save()
+
+
+def _renew(agent: Agent, load: Callable[[], Any]) -> None:
+    """Take a history from the database. The system message is not in there, and stays."""
+    history = _history(agent)
+    head = [message for message in history[:1] if message["role"] == "system"]
+    history.clear()
+    load()
+    if head and not (history and history[0]["role"] == "system"):
+        history.insert(0, head[0])
 
 
 def _after(history: History, last: Any) -> list[Any]:
@@ -73,11 +83,18 @@ def _fields(agent: Agent) -> dict[str, Any]:
     return {name: value for name, value in vars(agent).items() if not name.startswith("__")}
 
 
-class LoadForm(Form[None]):
-    """The state that an agent begins with: its history here, its fields as of any object that a step changes."""
+class StateForm(Form[None]):
+    """An agent is loaded, or saved: its history may be another then, and its fields, as of any object in a step.
 
-    def __init__(self, step_id: str, agent: Agent, kept: KeptAgents) -> None:
-        super().__init__(step_id, "record", f"load {agent.__agent_id__}", repeatable=True)
+    Args:
+        step_id: The step.
+        verb: What is done.
+        agent: The agent.
+        kept: The agents of the run.
+    """
+
+    def __init__(self, step_id: str, verb: str, agent: Agent, kept: KeptAgents) -> None:
+        super().__init__(step_id, "record", f"{verb} {agent.__agent_id__}", repeatable=True)
         self._agent = agent
         self._kept = kept
         self._before = list(_history(agent))
@@ -99,21 +116,4 @@ class LoadForm(Form[None]):
         # The messages that are there stay the same objects: a transaction that runs knows them by that.
         history = _history(self._agent)
         history[:] = [*history[: body["keep"]], *body["messages"]]
-        self._kept.give(self._agent)
-
-
-class SaveForm(Form[None]):
-    """An agent is saved."""
-
-    def __init__(self, step_id: str, agent: Agent, kept: KeptAgents) -> None:
-        super().__init__(step_id, "record", f"save {agent.__agent_id__}", repeatable=True)
-        self._agent = agent
-        self._kept = kept
-
-    @override
-    def came(self, result: None) -> dict[str, Any]:
-        return {}
-
-    @override
-    def result(self, body: Mapping[str, Any]) -> None:
         self._kept.give(self._agent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 import pytest
@@ -96,3 +97,31 @@ def test_a_run_that_ended_anywhere_goes_on_with_what_it_had_saved(at, written, t
 def go_on(store, model, path):
     with running(store, model, persist_db=path):
         return program()
+
+
+@pytest.mark.parametrize("again", range(1, APPENDS, 3))
+@pytest.mark.parametrize("at", range(1, APPENDS, 2))
+def test_a_run_that_ended_twice_goes_on_with_what_it_had_saved(at, again, tmp_path):
+    expected = whole(tmp_path / "whole.db")
+    path = tmp_path / "a.db"
+    before(path)
+    store, (model, _) = Crashing(at, written=True), plays(*MODEL)
+    with pytest.raises(Crash):
+        go_on(store, model, path)
+    store.at = store.appends + again
+    with contextlib.suppress(Crash):
+        go_on(store, model, path)
+    store.at = None
+    assert go_on(store, model, path) == expected[0]
+    assert kept(path) == expected[1]
+
+
+def test_the_system_message_stays_at_the_head_of_a_history_that_a_journal_gave(tmp_path):
+    path = tmp_path / "a.db"
+    store, (model, _) = Crashing(4), plays(*MODEL)
+    with pytest.raises(Crash), running(store, model, persist_db=path, system_prompt="full"):
+        program()
+    store.at = None
+    with running(store, model, persist_db=path, system_prompt="full"):
+        *_, history = program()
+    assert [role for role, _ in history].index("system") == 0
