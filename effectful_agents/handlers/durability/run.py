@@ -141,8 +141,21 @@ class Run:
         with self._writing:
             self._waiting.append(record)
             if record.durability is Durability.DURABLE:
-                (self._lease or self._checkpointer).append(*self._waiting)
-                self._waiting.clear()
+                self._flush(record)
+
+    def _flush(self, latest: Record) -> None:
+        try:
+            (self._lease or self._checkpointer).append(*self._waiting)
+        except BaseException as error:
+            # A step that was not written down as attempted is not made. What came of one is still to be kept.
+            if latest.phase is Phase.ATTEMPTED:
+                self._waiting.remove(latest)
+            if isinstance(error, Exception) and not isinstance(error, JournalError):
+                raise JournalError(
+                    f"the journal of the run `{self.run_id}` could not be written: {summary(error)}"
+                ) from error
+            raise
+        self._waiting.clear()
 
     # --- steps --------------------------------------------------------------------------------------------------------
 

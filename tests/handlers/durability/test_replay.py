@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime
 import itertools
@@ -833,3 +834,38 @@ def test_a_result_that_is_of_another_class_than_declared_is_the_same_again(value
 
     store = crashed("one", program=program)
     assert run(store, program=program)[0] == (value, value, "one")
+
+
+class Failing(MemoryCheckpointer):
+    """A store that fails once, before it has written anything."""
+
+    def __init__(self, at, error):
+        super().__init__()
+        self.left, self.error = at, error
+
+    def lease(self, run_id, *, seconds=30.0):
+        lease = super().lease(run_id, seconds=seconds)
+        write = lease.append
+
+        def append(*records):
+            self.left -= 1
+            if self.left == -1:
+                raise self.error
+            write(*records)
+
+        lease.append = append
+        return lease
+
+
+@pytest.mark.parametrize("error", [JournalError("full"), OSError("full")], ids=["ours", "of the system"])
+@pytest.mark.parametrize("at", range(1, 8))
+def test_a_store_that_fails_ends_the_run_and_never_makes_a_step_twice(at, error):
+    paid = []
+    program = paying(lambda amount: paid.append(amount) or 1)
+    replies = [calls("pay", amount=1), "bought"]
+    store, model = Failing(at, error), ScriptedModel(*replies)
+    with contextlib.suppress(JournalError), running(store, model):
+        program()
+    asked = len(model.requests)
+    assert run(store, *replies[asked:], program=program) == ("bought", len(replies) - asked)
+    assert paid == [1]
