@@ -169,12 +169,16 @@ class Journal(ObjectInterpretation[Any, Any]):
         return run.make(form, lambda: run.kept.load(agent, fwd), ids.below(form.step_id))
 
     @implements(save_state)
-    def save_state(self, agent: Agent) -> None:
+    def save_state(self, agent: Agent, mark: str = "") -> None:
         run, ids = self._running(), current_ids()
         if run is None or ids is None or not agent.__persistent__:
             return fwd()
         form = SaveForm(ids.next("record"), agent, run.kept)
-        return run.make(form, lambda: run.kept.save(agent, fwd), ids.below(form.step_id))
+
+        def save() -> None:
+            run.kept.save(agent, lambda: fwd(agent, mark or run.kept.mark(form.step_id, self.checkpointer, run.run_id)))
+
+        return run.make(form, save, ids.below(form.step_id))
 
     @implements(record)
     def record(self, fn: Callable[[], Any], tp: Any = None) -> Any:

@@ -59,7 +59,7 @@ def test_a_step_forward_keeps_every_agent(old):
 def test_a_file_of_a_later_version_is_refused_and_stays(old):
     Database(old, LATER).close()
     content = old.read_bytes()
-    with pytest.raises(StorageError, match=r"agents\.db` have version 2, and this effectful-agents knows up to"):
+    with pytest.raises(StorageError, match=r"agents\.db` have version 3, and this effectful-agents knows up to"):
         SQLitePersister(old)
     assert old.read_bytes() == content
 
