@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from effectful_agents.errors import EncodingError
-from effectful_agents.handlers.durability.database import Schema, as_text, of_text
+from effectful_agents.handlers.durability.database import Damaged, Schema, as_text, of_text
 from effectful_agents.messages import Message
 
 __all__ = [
@@ -91,7 +91,11 @@ class Row:
 def find(connection: sqlite3.Connection, agent_id: str) -> Row | None:
     """The agent with an identifier."""
     found = connection.execute("SELECT key, class, version FROM agents WHERE id = ?", (as_text(agent_id),)).fetchone()
-    return Row(found[0], of_text(found[1]), found[2]) if found else None
+    if found is None:
+        return None
+    if not isinstance(found[2], int):
+        raise Damaged(f"the agent `{agent_id}` has {found[2]!r} as its version")
+    return Row(found[0], of_text(found[1]), found[2])
 
 
 def agent_ids(connection: sqlite3.Connection) -> list[str]:

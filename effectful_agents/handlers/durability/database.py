@@ -14,11 +14,18 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 from effectful_agents.errors import OptionError, StorageError
 from effectful_agents.runtime import can_wait, pause, wait
 
-__all__ = ["Database", "Schema", "as_text", "of_text"]
+__all__ = ["Damaged", "Database", "Schema", "as_text", "of_text"]
+
+
+class Damaged(sqlite3.DatabaseError):
+    """What is read is nothing that was written. From a transaction it comes as a StorageError that names the file."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -319,6 +326,8 @@ def _check_versions(connection: sqlite3.Connection, schemas: Sequence[Schema], p
 def _steps_missing(connection: sqlite3.Connection, schema: Schema, path: str) -> int:
     found = connection.execute("SELECT version FROM effectful_agents WHERE part = ?", (schema.part,)).fetchone()
     version = found[0] if found else 0
+    if not isinstance(version, int):
+        raise Damaged(f"the tables `{schema.part}` have {version!r} as their version")
     if version > schema.version:
         raise StorageError(
             f"the tables `{schema.part}` of the database `{path}` have version {version}, and this effectful-agents "
@@ -340,6 +349,8 @@ def _wait(seconds: float) -> None:
 
 def _primary(error: BaseException) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)
+    if code is None and isinstance(error, sqlite3.OperationalError):
+        return sqlite3.SQLITE_CORRUPT  # a text that is no UTF-8, which the module finds and not SQLite
     return None if code is None else code & 0xFF
 
 
@@ -380,10 +391,20 @@ def as_text(text: str) -> str | bytes:
     return text
 
 
-def of_text(stored: str | bytes) -> str:
+def of_text(stored: Any) -> str:
     r"""The text that `as_text` was given.
+
+    Raises:
+        Damaged: It is none.
 
     >>> of_text(as_text("half \ud83d of it")) == "half \ud83d of it"
     True
     """
-    return stored if isinstance(stored, str) else stored.decode("utf-8", "surrogatepass")
+    if isinstance(stored, bytes):
+        try:
+            return stored.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise Damaged(f"a text is no UTF-8: {error}") from error
+    if not isinstance(stored, str):
+        raise Damaged(f"{stored!r} stands in the place of a text")
+    return stored

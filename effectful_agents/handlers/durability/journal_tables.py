@@ -11,7 +11,7 @@ from typing import Any
 
 from effectful_agents.errors import JournalError
 from effectful_agents.handlers.durability.bodies import body_of_text
-from effectful_agents.handlers.durability.database import Schema, as_text, of_text
+from effectful_agents.handlers.durability.database import Damaged, Schema, as_text, of_text
 from effectful_agents.handlers.durability.summary import RunSummary
 from effectful_agents.messages import Usage
 from effectful_agents.operations.records import Durability, Phase, Record, RunState, RunStatus
@@ -140,16 +140,19 @@ def _row_of_summary(summary: RunSummary) -> tuple[Any, ...]:
 
 def _summary(row: Sequence[Any]) -> RunSummary:
     status, skill, steps, last_step, created, updated, error, models = row
-    return RunSummary(
-        RunStatus(status),
-        of_text(skill),
-        steps,
-        of_text(last_step),
-        created,
-        updated,
-        of_text(error),
-        {model: Usage(**usage) for model, usage in json.loads(models).items()},
-    )
+    try:
+        return RunSummary(
+            RunStatus(status),
+            of_text(skill),
+            int(steps),
+            of_text(last_step),
+            None if created is None else float(created),
+            float(updated),
+            of_text(error),
+            {model: Usage(**usage) for model, usage in json.loads(models).items()},
+        )
+    except (ValueError, TypeError, AttributeError) as wrong:
+        raise Damaged(f"what the list of runs says about one cannot be read: {wrong}") from wrong
 
 
 # --- the chain --------------------------------------------------------------------------------------------------------
@@ -197,7 +200,7 @@ class StoredJournal:
         for place, (position, link, *row) in enumerate(self.rows, 1):
             chain = _link(chain, row)
             if position != place or chain != link:
-                step = of_text(row[0]) or "the run itself"
+                step = (row[0] if isinstance(row[0], str) else repr(row[0])) or "the run itself"
                 raise self._damage(f"its record {place}, of `{step}`, was altered, or one before it is missing")
             state.add(_record(self.run_id, row))
         if (len(self.rows), chain) != (self.records, self.chain):

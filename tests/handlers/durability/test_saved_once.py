@@ -205,6 +205,32 @@ def test_what_the_program_changed_is_not_taken_from_the_database_again(path):
     assert kept(path) == (["one", "other", "other again", "two"], 1, 10)
 
 
+def test_a_program_sees_the_fields_that_it_saw_when_it_was_resumed_before(tmp_path):
+    """What others have changed comes with a save that is not made again, and is written down with it."""
+
+    def program(clerk):
+        clerk.ask("one")
+        seen.append(clerk.others)
+        if len(seen) == 1:
+            raise ValueError
+        clerk.ask("two")
+
+    taken = 0
+    for at in range(appends(tmp_path / "whole.db", asked("one", "two"))):
+        path, store, seen = tmp_path / f"{at}.db", Crashing(at), list[int]()
+        with contextlib.suppress(Crash):
+            go_on(store, path, asked("one", "two"))
+        somebody(path, "other")
+        store.at = None
+        with contextlib.suppress(ValueError):
+            go_on(store, path, program)
+        somebody(path, "later")
+        go_on(store, path, program)
+        assert seen[0] == seen[-1]
+        taken += seen[0]
+    assert taken
+
+
 def test_another_run_of_the_same_name_saves_too(path):
     for _ in range(2):
         assert go_on(Crashing(), path, asked("hi"))[1] > 0
@@ -265,7 +291,12 @@ def test_a_save_with_a_mark_that_is_there_gives_what_is_kept(path):
         one.count = 8
         save_state(one, "c")
         assert said(one) == ["one", "other", "more"]
-    assert kept(path) == (["one", "other", "more"], 8, 5)
+        load_state(other)
+        other.others = 6
+        save_state(other)
+        load_state(one)
+        assert (one.count, one.others) == (8, 6)
+    assert kept(path) == (["one", "other", "more"], 8, 6)
 
 
 def test_a_mark_is_noted_where_nothing_else_has_changed(path):
