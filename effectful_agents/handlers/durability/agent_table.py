@@ -9,7 +9,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from effectful_agents.errors import EncodingError
-from effectful_agents.handlers.durability.database import Damaged, Schema, as_text, of_text
+from effectful_agents.handlers.durability.database import Schema
+from effectful_agents.handlers.durability.stored import Damaged, as_text, of_text
 from effectful_agents.messages import Message
 
 __all__ = [

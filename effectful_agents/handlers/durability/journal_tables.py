@@ -11,7 +11,8 @@ from typing import Any
 
 from effectful_agents.errors import JournalError
 from effectful_agents.handlers.durability.bodies import body_of_text
-from effectful_agents.handlers.durability.database import Damaged, Schema, as_text, of_text
+from effectful_agents.handlers.durability.database import Schema
+from effectful_agents.handlers.durability.stored import Damaged, as_text, of_text
 from effectful_agents.handlers.durability.summary import RunSummary
 from effectful_agents.messages import Usage
 from effectful_agents.operations.records import Durability, Phase, Record, RunState, RunStatus
