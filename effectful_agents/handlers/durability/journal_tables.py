@@ -106,7 +106,10 @@ def _run(connection: sqlite3.Connection, run_id: str) -> tuple[int, int, str, Ru
     chosen = f"SELECT id, records, chain, {_SUMMARY} FROM runs WHERE run_id = ?"
     row = connection.execute(chosen, (as_text(run_id),)).fetchone()
     if row is not None:
-        return *row[:3], _summary(row[3:])
+        run, records, chain, *told = row
+        if not isinstance(records, int):
+            raise Damaged(f"the run `{run_id}` has {records!r} as the number of its records")
+        return run, records, of_text(chain), _summary(told)
     summary, chain = RunSummary(), _first_link(run_id)
     fields = _row_of_summary(summary)
     made = connection.execute(
