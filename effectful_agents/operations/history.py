@@ -77,7 +77,7 @@ def conversation(skill: Skill) -> MutableSequence[Message]:
 
 
 @Operation.define
-def save_state(agent: Agent) -> None:
+def save_state(agent: Agent, mark: str = "") -> None:
     """Keep what an agent is now: its history, and its fields where it is a dataclass.
 
     It is performed when a call has succeeded that `load_state` was performed for, before its value is returned. By
@@ -85,6 +85,8 @@ def save_state(agent: Agent) -> None:
 
     Args:
         agent: As for `load_state`.
+        mark: What tells this save from every other one. One that was made with the mark already is not made again: the
+            agent becomes what is kept of it instead. Without one, each is made.
     """
 
 

@@ -100,7 +100,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     agents_called: lambda: agents_called(),
     conversation: lambda: conversation(ask),
     load_state: lambda: load_state(GUIDE),
-    save_state: lambda: save_state(GUIDE),
+    save_state: lambda: save_state(GUIDE, "once"),
     skill_prompt: lambda: skill_prompt(ask),
     code.type_check: lambda: code.type_check("x = 1", 1, 1, lenient=True),
     code.run_doctests: lambda: code.run_doctests(measure, {}),

@@ -8,13 +8,14 @@ import json
 import operator
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from effectful_agents.encoding import decode, encode, type_adapter
 from effectful_agents.encoding.names import type_name
 from effectful_agents.encoding.values import text_of, written_down
 from effectful_agents.errors import EncodingError, StateError, StorageError
 from effectful_agents.messages import Message
+from effectful_agents.messages.conversation import Role
 from effectful_agents.messages.mending import with_free_ids
 from effectful_agents.types import Agent
 from effectful_agents.types.history import taken_ids
@@ -236,13 +237,24 @@ def known_again(kept: Kept | None, rows: Mapping[int, str], path: str) -> list[M
     """The messages that were read; those that are known already are the same objects as before.
 
     Raises:
-        StorageError: One of them is no JSON, so that somebody else has written it into the file, which is `path`.
+        StorageError: One of them is no JSON, or no message: the file, which is `path`, is damaged, or somebody else
+            has written into it.
     """
     known = dict(zip(kept.numbers, kept.messages, strict=True)) if kept else {}
+    return [known[number] if number in known else _message(text, path) for number, text in rows.items()]
+
+
+_ROLES = frozenset(typing.get_args(Role.__value__))
+
+
+def _message(text: str, path: str) -> Message:
     try:
-        return [known[number] if number in known else json.loads(text) for number, text in rows.items()]
+        message = json.loads(text)
     except ValueError as error:
         raise StorageError(f"a message in the database `{path}` is no JSON: {error}.", path=path) from error
+    if not isinstance(message, dict) or message.get("role") not in _ROLES:
+        raise StorageError(f"what stands for a message in the database `{path}` is none: {text}", path=path)
+    return cast(Message, message)
 
 
 def without_system(history: Sequence[Message]) -> list[Message]:

@@ -9,10 +9,24 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from effectful_agents.errors import EncodingError
-from effectful_agents.handlers.durability.database import Schema, as_text, of_text
+from effectful_agents.handlers.durability.database import Schema
+from effectful_agents.handlers.durability.stored import Damaged, as_text, of_text
 from effectful_agents.messages import Message
 
-__all__ = ["SCHEMA", "Row", "adopt", "agent_ids", "find", "forget", "insert", "read", "write_fields", "write_messages"]
+__all__ = [
+    "SCHEMA",
+    "Row",
+    "add_mark",
+    "adopt",
+    "agent_ids",
+    "find",
+    "forget",
+    "has_mark",
+    "insert",
+    "read",
+    "write_fields",
+    "write_messages",
+]
 
 # A message has a number that no other one ever has, in whatever agent, and a place in its conversation. By the number
 # a process knows again what it has read; a compaction moves messages to other places.
@@ -45,7 +59,17 @@ SCHEMA = Schema(
                 PRIMARY KEY (agent, name)
             )
             """,
-        ]
+        ],
+        [
+            # What tells the saves of an agent apart, where somebody has to know whether one of them was made.
+            """
+            CREATE TABLE agent_marks (
+                agent INTEGER NOT NULL REFERENCES agents ON DELETE CASCADE,
+                mark TEXT NOT NULL,
+                PRIMARY KEY (agent, mark)
+            ) WITHOUT ROWID
+            """,
+        ],
     ],
 )
 
@@ -68,7 +92,11 @@ class Row:
 def find(connection: sqlite3.Connection, agent_id: str) -> Row | None:
     """The agent with an identifier."""
     found = connection.execute("SELECT key, class, version FROM agents WHERE id = ?", (as_text(agent_id),)).fetchone()
-    return Row(found[0], of_text(found[1]), found[2]) if found else None
+    if found is None:
+        return None
+    if not isinstance(found[2], int):
+        raise Damaged(f"the agent `{agent_id}` has {found[2]!r} as its version")
+    return Row(found[0], of_text(found[1]), found[2])
 
 
 def agent_ids(connection: sqlite3.Connection) -> list[str]:
@@ -80,7 +108,18 @@ def read(connection: sqlite3.Connection, key: int) -> tuple[dict[int, str], dict
     """The messages of an agent by their numbers, in order, and its fields by their names; both as JSON text."""
     messages = connection.execute("SELECT number, message FROM agent_messages WHERE agent = ? ORDER BY place", (key,))
     fields = connection.execute("SELECT name, value FROM agent_fields WHERE agent = ?", (key,))
-    return dict(messages), dict(fields)
+    return {number: of_text(text) for number, text in messages}, {of_text(name): of_text(text) for name, text in fields}
+
+
+def has_mark(connection: sqlite3.Connection, key: int, mark: str) -> bool:
+    """Whether an agent was saved with a mark."""
+    chosen = "SELECT 1 FROM agent_marks WHERE agent = ? AND mark = ?"
+    return connection.execute(chosen, (key, as_text(mark))).fetchone() is not None
+
+
+def add_mark(connection: sqlite3.Connection, key: int, mark: str) -> None:
+    """Note that an agent is saved with a mark."""
+    connection.execute("INSERT INTO agent_marks VALUES (?, ?)", (key, as_text(mark)))
 
 
 def insert(connection: sqlite3.Connection, agent_id: str, class_name: str) -> Row:

@@ -16,9 +16,10 @@ import weakref
 from collections.abc import Callable, Generator, Sequence
 
 from effectful_agents.errors import OptionError, StorageError
+from effectful_agents.handlers.durability.stored import Damaged
 from effectful_agents.runtime import can_wait, pause, wait
 
-__all__ = ["Database", "Schema", "as_text", "of_text"]
+__all__ = ["Database", "Schema"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +147,7 @@ class Database:
     def _reported(self) -> Generator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             told = _what_happened(error, self.path)
             if told is None:
                 raise
@@ -319,6 +320,8 @@ def _check_versions(connection: sqlite3.Connection, schemas: Sequence[Schema], p
 def _steps_missing(connection: sqlite3.Connection, schema: Schema, path: str) -> int:
     found = connection.execute("SELECT version FROM effectful_agents WHERE part = ?", (schema.part,)).fetchone()
     version = found[0] if found else 0
+    if not isinstance(version, int):
+        raise Damaged(f"the tables `{schema.part}` have {version!r} as their version")
     if version > schema.version:
         raise StorageError(
             f"the tables `{schema.part}` of the database `{path}` have version {version}, and this effectful-agents "
@@ -340,6 +343,8 @@ def _wait(seconds: float) -> None:
 
 def _primary(error: BaseException) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)
+    if code is None and isinstance(error, sqlite3.OperationalError | UnicodeDecodeError):
+        return sqlite3.SQLITE_CORRUPT  # a text or a table that is no UTF-8, which the module finds and not SQLite
     return None if code is None else code & 0xFF
 
 
@@ -347,7 +352,7 @@ def _is_busy(error: BaseException) -> bool:
     return _primary(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _what_happened(error: sqlite3.Error, path: str) -> StorageError | None:
+def _what_happened(error: Exception, path: str) -> StorageError | None:
     """The error in our words; None for one that says something about the code and not about the file."""
     code = _primary(error)
     if code is None:
@@ -366,24 +371,3 @@ def _what_happened(error: sqlite3.Error, path: str) -> StorageError | None:
     else:
         told = f"the database `{path}` could not be used: {error}."
     return StorageError(told, path=path, retryable=_is_busy(error))
-
-
-# SQLite's text is UTF-8, which has no lone surrogates; Python's may have some.
-
-
-def as_text(text: str) -> str | bytes:
-    """How any text is given to SQLite, so that equal texts are equal there and others are not."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
-    return text
-
-
-def of_text(stored: str | bytes) -> str:
-    r"""The text that `as_text` was given.
-
-    >>> of_text(as_text("half \ud83d of it")) == "half \ud83d of it"
-    True
-    """
-    return stored if isinstance(stored, str) else stored.decode("utf-8", "surrogatepass")

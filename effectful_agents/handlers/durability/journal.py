@@ -11,7 +11,7 @@ from typing import Any
 
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.durability.forms import CallForm, DirectForm, RecordForm, form_of
-from effectful_agents.handlers.durability.kept_agents import StateForm
+from effectful_agents.handlers.durability.kept_agents import LoadForm, SaveForm
 from effectful_agents.handlers.durability.pending import Pending
 from effectful_agents.handlers.durability.run import Run
 from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer
@@ -165,16 +165,20 @@ class Journal(ObjectInterpretation[Any, Any]):
         run, ids = self._running(), current_ids()
         if run is None or ids is None or not agent.__persistent__ or run.kept.is_saving(agent):
             return fwd()
-        form = StateForm(ids.next("record"), "load", agent, run.kept)
+        form = LoadForm(ids.next("record"), agent, run.kept)
         return run.make(form, lambda: run.kept.load(agent, fwd), ids.below(form.step_id))
 
     @implements(save_state)
-    def save_state(self, agent: Agent) -> None:
+    def save_state(self, agent: Agent, mark: str = "") -> None:
         run, ids = self._running(), current_ids()
         if run is None or ids is None or not agent.__persistent__:
             return fwd()
-        form = StateForm(ids.next("record"), "save", agent, run.kept)
-        return run.make(form, lambda: run.kept.save(agent, fwd), ids.below(form.step_id))
+        form = SaveForm(ids.next("record"), agent, run.kept)
+
+        def save() -> None:
+            run.kept.save(agent, lambda: fwd(agent, mark or run.kept.mark(form.step_id, self.checkpointer, run.run_id)))
+
+        return run.make(form, save, ids.below(form.step_id))
 
     @implements(record)
     def record(self, fn: Callable[[], Any], tp: Any = None) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 
 from effectful_agents.errors import JournalError
 from effectful_agents.handlers.durability.bodies import body_of_text
-from effectful_agents.handlers.durability.database import Schema, as_text, of_text
+from effectful_agents.handlers.durability.database import Schema
+from effectful_agents.handlers.durability.stored import Damaged, as_text, of_text
 from effectful_agents.handlers.durability.summary import RunSummary
 from effectful_agents.messages import Usage
 from effectful_agents.operations.records import Durability, Phase, Record, RunState, RunStatus
@@ -105,7 +106,10 @@ def _run(connection: sqlite3.Connection, run_id: str) -> tuple[int, int, str, Ru
     chosen = f"SELECT id, records, chain, {_SUMMARY} FROM runs WHERE run_id = ?"
     row = connection.execute(chosen, (as_text(run_id),)).fetchone()
     if row is not None:
-        return *row[:3], _summary(row[3:])
+        run, records, chain, *told = row
+        if not isinstance(records, int):
+            raise Damaged(f"the run `{run_id}` has {records!r} as the number of its records")
+        return run, records, of_text(chain), _summary(told)
     summary, chain = RunSummary(), _first_link(run_id)
     fields = _row_of_summary(summary)
     made = connection.execute(
@@ -140,16 +144,19 @@ def _row_of_summary(summary: RunSummary) -> tuple[Any, ...]:
 
 def _summary(row: Sequence[Any]) -> RunSummary:
     status, skill, steps, last_step, created, updated, error, models = row
-    return RunSummary(
-        RunStatus(status),
-        of_text(skill),
-        steps,
-        of_text(last_step),
-        created,
-        updated,
-        of_text(error),
-        {model: Usage(**usage) for model, usage in json.loads(models).items()},
-    )
+    try:
+        return RunSummary(
+            RunStatus(status),
+            of_text(skill),
+            int(steps),
+            of_text(last_step),
+            None if created is None else float(created),
+            float(updated),
+            of_text(error),
+            {model: Usage(**usage) for model, usage in json.loads(models).items()},
+        )
+    except (ValueError, TypeError, AttributeError) as wrong:
+        raise Damaged(f"what the list of runs says about one cannot be read: {wrong}") from wrong
 
 
 # --- the chain --------------------------------------------------------------------------------------------------------
@@ -197,7 +204,7 @@ class StoredJournal:
         for place, (position, link, *row) in enumerate(self.rows, 1):
             chain = _link(chain, row)
             if position != place or chain != link:
-                step = of_text(row[0]) or "the run itself"
+                step = (row[0] if isinstance(row[0], str) else repr(row[0])) or "the run itself"
                 raise self._damage(f"its record {place}, of `{step}`, was altered, or one before it is missing")
             state.add(_record(self.run_id, row))
         if (len(self.rows), chain) != (self.records, self.chain):

@@ -6,14 +6,21 @@ it is loaded, and given again when the run is resumed; and what the run has save
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, override
 
+from effectful_agents.handlers.durability.agent_state import without_system
 from effectful_agents.handlers.durability.forms import Form
+from effectful_agents.handlers.durability.receivers import Attributes
+from effectful_agents.messages import Message
 from effectful_agents.operations.history import load_state
+from effectful_agents.operations.records import Checkpointer
 from effectful_agents.types import Agent, History
 
-__all__ = ["KeptAgents", "StateForm"]
+__all__ = ["KeptAgents", "LoadForm", "SaveForm"]
 
 _HISTORY = "__history__"
 
@@ -23,78 +30,119 @@ def _history(agent: Agent) -> History:
     return vars(agent).setdefault(_HISTORY, History(owner=id(agent)))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Given:
+    """An agent as the database had it.
+
+    Attributes:
+        agent: The agent; it is here so that its identity stays its own.
+        messages: Its conversation.
+        attributes: Its attributes.
+        unsaved: The attributes that were changed by then, and not saved.
+    """
+
+    agent: Agent
+    messages: Sequence[Message]
+    attributes: Attributes
+    unsaved: frozenset[str] = frozenset()
+
+    def changed(self) -> frozenset[str]:
+        """The attributes that the database does not have as they are now."""
+        changed = self.attributes.changes()
+        return self.unsaved.union(changed, changed.get("", ()), self.attributes.unwritable)
+
+
 class KeptAgents:
     """The agents of a run whose state was given from its journal, and was not taken from the database since."""
 
     def __init__(self) -> None:
-        # With the last message that was saved; the agent is kept so that its identity stays its own.
-        self._given: dict[int, tuple[Agent, Any]] = {}
+        self._given: dict[int, _Given] = {}
         self._saving: set[int] = set()
+        self._began: float | None = None
+
+    def mark(self, step_id: str, store: Checkpointer, run_id: str) -> str:
+        """What tells the save that is a step from every other one.
+
+        A run that was deleted, or whose journal is in another store, may have had the same name: so it has its
+        beginning in it.
+        """
+        if self._began is None:
+            self._began = next((record.at for record in store.load(run_id).records), 0.0)
+        return f"{run_id}:{step_id}:{self._began!r}"
 
     def is_saving(self, agent: Agent) -> bool:
         """Whether it is loaded in the middle of being saved, which is no step of its own."""
         return id(agent) in self._saving
 
-    def give(self, agent: Agent) -> None:
+    def loaded(self, agent: Agent, names: Iterable[str]) -> None:
+        """Note that its history is now as the database had it, and so are these attributes."""
+        before = self._given.get(id(agent))
+        self._give(agent, frozenset() if before is None else before.changed().difference(names))
+
+    def saved(self, agent: Agent) -> None:
         """Note that the database had its state as it is now."""
-        self._given[id(agent)] = agent, next(iter(_history(agent)[-1:]), None)
+        self._give(agent, frozenset())
+
+    def _give(self, agent: Agent, unsaved: frozenset[str]) -> None:
+        self._given[id(agent)] = _Given(agent, without_system(_history(agent)), Attributes(agent), unsaved)
 
     def load(self, agent: Agent, load: Callable[[], Any]) -> None:
-        """Load it. The database has all that the run has saved, so what the journal gave makes room for it."""
-        if self._given.pop(id(agent), None) is None:
+        """Load it. The database has all messages that the run has saved, so those that the journal gave make room."""
+        given = self._given.pop(id(agent), None)
+        if given is None:
             load()
         else:
-            _renew(agent, load)
+            _load(agent, given, load)
 
     def save(self, agent: Agent, save: Callable[[], Any]) -> None:
-        """Save it; of one that the journal gave, what came since the database had it."""
-        _, last = given = self._given.pop(id(agent), (None, None))
-        if given != (None, None):
-            new, fields = _after(_history(agent), last), _fields(agent)
+        """Save it; of one that the journal gave, what has come since the database had it."""
+        given = self._given.pop(id(agent), None)
+        if given is not None:
+            mine = without_system(_history(agent))
             self._saving.add(id(agent))
             try:
-                _renew(agent, lambda: load_state(agent))
+                _load(agent, given, lambda: load_state(agent))
             finally:
                 self._saving.discard(id(agent))
-            vars(agent).update(fields)
-            if new and _history(agent)[-len(new) :] == new:
-                return  # the process ended when it was saved, and before that was written down
-            _history(agent).extend(new)
+            _go_on(_history(agent), given.messages, mine)
         save()
 
 
-def _renew(agent: Agent, load: Callable[[], Any]) -> None:
-    """Take a history from the database. The system message is not in there, and stays."""
+def _load(agent: Agent, given: _Given, load: Callable[[], Any]) -> None:
+    values = {name: getattr(agent, name, _MISSING) for name in given.changed()}
     history = _history(agent)
-    head = [message for message in history[:1] if message["role"] == "system"]
-    history.clear()
+    history[:] = history[: len(history) - len(without_system(history))]
     load()
-    if head and not (history and history[0]["role"] == "system"):
-        history.insert(0, head[0])
+    for name, value in values.items():
+        if value is not _MISSING:
+            object.__setattr__(agent, name, value)  # past a class that is frozen
 
 
-def _after(history: History, last: Any) -> list[Any]:
-    """The messages after the last one that was saved; a system message is not kept."""
-    place = next((at for at in range(len(history), 0, -1) if history[at - 1] is last), 0)
-    return [message for message in history[place:] if message["role"] != "system"]
+_MISSING = object()
 
 
-def _fields(agent: Agent) -> dict[str, Any]:
-    return {name: value for name, value in vars(agent).items() if not name.startswith("__")}
-
-
-class StateForm(Form[None]):
-    """An agent is loaded, or saved: its history may be another then, and its fields, as of any object in a step.
+def _go_on(history: History, given: Sequence[Message], mine: Sequence[Message]) -> None:
+    """Have a history that was loaded anew become what the conversation has come to here.
 
     Args:
-        step_id: The step.
-        verb: What is done.
-        agent: The agent.
-        kept: The agents of the run.
+        history: As the database has it now.
+        given: As the database had it.
+        mine: What became of that.
     """
+    if len(mine) >= len(given) and all(map(operator.is_, given, mine)):
+        history.extend(mine[len(given) :])
+        return
+    # It was rewritten (a compaction): what others have added comes behind that.
+    theirs = without_system(history)
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(given, theirs, strict=False)))
+    history[len(history) - len(theirs) :] = [*mine, *theirs[same:]]
 
-    def __init__(self, step_id: str, verb: str, agent: Agent, kept: KeptAgents) -> None:
-        super().__init__(step_id, "record", f"{verb} {agent.__agent_id__}", repeatable=True)
+
+class _StateForm(Form[None]):
+    """A step after which an agent is as the database has it: its history here, its fields as of any object."""
+
+    def __init__(self, what: str, step_id: str, agent: Agent, kept: KeptAgents) -> None:
+        super().__init__(step_id, "record", f"{what} {agent.__agent_id__}", repeatable=True)
         self._agent = agent
         self._kept = kept
         self._before = list(_history(agent))
@@ -114,6 +162,30 @@ class StateForm(Form[None]):
     @override
     def result(self, body: Mapping[str, Any]) -> None:
         # The messages that are there stay the same objects: a transaction that runs knows them by that.
-        history = _history(self._agent)
-        history[:] = [*history[: body["keep"]], *body["messages"]]
-        self._kept.give(self._agent)
+        if "keep" in body:
+            history = _history(self._agent)
+            history[:] = [*history[: body["keep"]], *body["messages"]]
+
+
+class LoadForm(_StateForm):
+    """An agent is loaded."""
+
+    def __init__(self, step_id: str, agent: Agent, kept: KeptAgents) -> None:
+        super().__init__("load", step_id, agent, kept)
+
+    @override
+    def result(self, body: Mapping[str, Any]) -> None:
+        super().result(body)
+        self._kept.loaded(self._agent, body.get("self", ()))
+
+
+class SaveForm(_StateForm):
+    """An agent is saved; where others have saved it meanwhile, it gets what they have."""
+
+    def __init__(self, step_id: str, agent: Agent, kept: KeptAgents) -> None:
+        super().__init__("save", step_id, agent, kept)
+
+    @override
+    def result(self, body: Mapping[str, Any]) -> None:
+        super().result(body)
+        self._kept.saved(self._agent)

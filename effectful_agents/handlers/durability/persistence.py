@@ -142,7 +142,7 @@ class SQLitePersister(PromptInjectingInterpretation):
                     self._keep(agent, Kept(id, row.key, row.version, theirs, list(rows), fields, stored))
 
     @implements(save_state)
-    def save_state(self, agent: Agent) -> None:
+    def save_state(self, agent: Agent, mark: str = "") -> None:
         if not agent.__persistent__:
             return
         history, fields = agent.__history__, state.encoded_fields(agent)
@@ -150,11 +150,37 @@ class SQLitePersister(PromptInjectingInterpretation):
             state.check_readable(agent, name, text)
         with self._database.writing() as connection:
             row = _find(connection, agent, self.db_path)
-            with changing_history:
-                self._save(agent, history, fields, connection, row)
+            if not (mark and table.has_mark(connection, row.key, mark)):
+                with changing_history:
+                    self._save(agent, history, fields, connection, row, mark)
+                return
+            rows, stored = table.read(connection, row.key)
+        self._become(agent, fields, row, rows, stored)
+
+    def _become(
+        self,
+        agent: Agent,
+        fields: dict[str, str],
+        row: table.Row,
+        rows: Mapping[int, str],
+        stored: Mapping[str, str],
+    ) -> None:
+        """Have an agent that was saved as it is be what is kept of it, which others may have changed since."""
+        id, kept = state.agent_id(agent), self._kept(agent)
+        taken = state.take_fields(agent, Kept(id, row.key, None, [], [], fields, fields), stored)
+        with changing_history:
+            theirs = state.known_again(kept, rows, self.db_path)
+            _replace(agent.__history__, theirs)
+            self._keep(agent, Kept(id, row.key, row.version, theirs, list(rows), {**fields, **taken}, stored))
 
     def _save(
-        self, agent: Agent, history: History, fields: dict[str, str], connection: sqlite3.Connection, row: table.Row
+        self,
+        agent: Agent,
+        history: History,
+        fields: dict[str, str],
+        connection: sqlite3.Connection,
+        row: table.Row,
+        mark: str,
     ) -> None:
         kept, mine = self._kept(agent), state.without_system(history)
         current = _is_current(kept, row)
@@ -166,12 +192,14 @@ class SQLitePersister(PromptInjectingInterpretation):
             theirs, had = state.known_again(kept, rows, self.db_path), list(rows)
             wanted = state.merged(kept, mine, theirs)
         numbers = _numbers(theirs, had, wanted)
-        if row.key and current and not changed and numbers == had:
+        if row.key and current and not changed and numbers == had and not mark:
             return
         if not row.key:
             row = table.insert(connection, state.agent_id(agent), type(agent).__name__)
         numbers = table.write_messages(connection, row.key, had, wanted, numbers)
         table.write_fields(connection, row.key, changed)
+        if mark:
+            table.add_mark(connection, row.key, mark)
         version = table.count_saved(connection, row.key)
         # What is known of the database is forgotten before it changes: should an exception come in between, it is
         # found out anew whether it has changed.

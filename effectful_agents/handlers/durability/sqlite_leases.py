@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from effectful_agents.errors import LeaseLost, OptionError, RunInUse
 from effectful_agents.handlers.durability.bodies import check_run
-from effectful_agents.handlers.durability.database import as_text, of_text
 from effectful_agents.handlers.durability.heartbeat import heartbeat
 from effectful_agents.handlers.durability.holders import Holder
+from effectful_agents.handlers.durability.stored import Damaged, as_text, of_text
 from effectful_agents.operations.records import Record
 
 if TYPE_CHECKING:
@@ -143,6 +143,8 @@ _HOLDER = "holder, place, pid, started, expires"
 
 def _living(name: str | bytes, place: str | bytes, pid: int, started: str, expires: float) -> Iterator[str]:
     """The name of a holder, if it still counts."""
+    if not (isinstance(pid, int) and isinstance(expires, float | int)):
+        raise Damaged(f"a lease has the process {pid!r} and the end {expires!r}")
     holder = Holder(of_text(name), of_text(place), pid, started)
     if expires > time.time() and not holder.is_gone():
         yield holder.name

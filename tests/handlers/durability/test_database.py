@@ -20,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effectful_agents.errors import ConfigurationError, StorageError
-from effectful_agents.handlers.durability.database import Database, Schema, as_text, of_text
+from effectful_agents.handlers.durability.database import Database, Schema
+from effectful_agents.handlers.durability.stored import as_text, of_text
 from effectful_agents.runtime import bridged
 
 ONE = Schema("counts", [["CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)"]])

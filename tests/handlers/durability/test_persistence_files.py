@@ -13,6 +13,7 @@ from effectful_agents.errors import ConfigurationError, StorageError
 from effectful_agents.handlers.durability import SQLitePersister
 from effectful_agents.handlers.durability.agent_table import SCHEMA
 from effectful_agents.handlers.durability.database import Database, Schema
+from effectful_agents.operations.history import load_state
 from effectful_agents.testing import ScriptedModel
 from tests.handlers.durability.keeping import STEPS, Bot, calls, restored, said, talk
 
@@ -59,7 +60,7 @@ def test_a_step_forward_keeps_every_agent(old):
 def test_a_file_of_a_later_version_is_refused_and_stays(old):
     Database(old, LATER).close()
     content = old.read_bytes()
-    with pytest.raises(StorageError, match=r"agents\.db` have version 2, and this effectful-agents knows up to"):
+    with pytest.raises(StorageError, match=r"agents\.db` have version 3, and this effectful-agents knows up to"):
         SQLitePersister(old)
     assert old.read_bytes() == content
 
@@ -99,6 +100,38 @@ def test_a_message_that_somebody_spoiled_is_told(path):
         connection.execute("UPDATE agent_messages SET message = '{' WHERE place = 1")
     with pytest.raises(StorageError, match=r"a message in the database .*agents\.db` is no JSON"):
         talk(path, Bot().ask, "two")
+
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("""UPDATE agent_messages SET message = '{"rome":"user"}' WHERE place = 1""")
+    with pytest.raises(StorageError, match=r"stands for a message in the database .*agents\.db` is none"):
+        talk(path, Bot().ask, "two")
+
+
+@pytest.mark.parametrize("value", ["CAST(x'80ff' AS TEXT)", "x'80ff'"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        "agents.id",
+        "agents.class",
+        "agents.version",
+        "agent_messages.message",
+        "agent_fields.name",
+        "agent_fields.value",
+    ],
+)
+def test_bytes_that_are_no_text_are_told(path, column, value):
+    talk(path, Bot().ask, "one")
+    table, _, name = column.partition(".")
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE {table} SET {name} = {value} WHERE rowid = 1")
+
+    def read() -> None:
+        with handler(SQLitePersister(path)) as persister:
+            load_state(Bot())
+            persister.agents()
+
+    with pytest.raises(StorageError, match=r"agents\.db` is damaged"):
+        read()
 
 
 def test_a_model_is_not_asked_to_mend_a_file(path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -40,6 +42,12 @@ def execute(store: SqliteCheckpointer, statement: str, *values: object) -> list[
         return connection.execute(statement, values).fetchall()
 
 
+def execute_outside(store: SqliteCheckpointer, statement: str) -> None:
+    """Of what cannot be done in a transaction."""
+    with contextlib.closing(sqlite3.connect(store.path)) as connection:
+        connection.execute(statement)
+
+
 def steps(run_id: str, count: int) -> list[Record]:
     return [step(run_id, f"{seq:06}-tool", phase, body={"x": seq}) for seq in range(1, count + 1) for phase in Phase]
 
@@ -72,6 +80,42 @@ def test_records_that_were_altered_or_lost_are_noticed(store: SqliteCheckpointer
         assert f"effectful-agents delete r --database {store.path}" in str(caught.value)
     assert len(store.load("whole").records) == 6
     assert [info.run_id for info in store.runs()] == ["whole", "r"]
+
+
+@pytest.mark.parametrize("value", ["CAST(x'80ff' AS TEXT)", "x'80ff'"])
+@pytest.mark.parametrize("table", ["runs", "run_records", "run_leases", "effectful_agents"])
+def test_bytes_that_are_no_text_are_told(store: SqliteCheckpointer, path: Path, table: str, value: str) -> None:
+    """Whatever they stand in the place of: nothing but a JournalError comes of them."""
+    held = store.lease("held")
+    store.append(*steps("r", 2))
+    held.append(*steps("held", 1))
+    acts: list[Callable[[SqliteCheckpointer], Any]] = [
+        lambda store: store.load("r"),
+        lambda store: store.runs(),
+        lambda store: store.lease("held"),
+        lambda store: store.append(*steps("r", 3)),
+    ]
+    for _, column, *_ in execute(store, f"PRAGMA table_info({table})"):
+        copy = path.with_name(f"{column}.db")
+        execute_outside(store, f"VACUUM INTO '{copy}'")
+        with contextlib.closing(sqlite3.connect(copy)) as connection, connection:
+            try:
+                connection.execute(f"UPDATE {table} SET {column} = {value}")
+            except sqlite3.IntegrityError:  # there is more than one row, or it is a number that SQLite itself gives
+                continue
+        told = []
+        for act in acts:
+            try:
+                act(SqliteCheckpointer(copy, synchronous="normal"))
+            except RunInUse:
+                assert act is acts[2]
+            except JournalError as error:
+                told.append(error)
+        assert told or column in UNREAD
+
+
+UNREAD = ("token", "started", "written", "id", "run_id", "place", "holder")
+"""Columns of which a value is only compared, or one that is not found."""
 
 
 def test_what_is_no_database_is_named(path: Path) -> None:
