@@ -128,3 +128,45 @@ def test_a_text_in_a_class_that_leads_to_another_is_not_evaluated_either(kind):
     leave_names(env["Item"], {"Item": env["Item"], "Kinds": env["Kinds"]})
     with pytest.raises(Exception, match=r"Kinds|name types"):
         json_schema_for(env["tool"])
+
+
+CALLS_WITH_SPECIAL_NAMES = {
+    "replace": "import copy, types\ncopy.replace(types.SimpleNamespace(a=1), __reduce_ex__=lambda version: (int, ()))",
+    "partial": "import functools, types\nfunctools.partial(types.SimpleNamespace, __reduce_ex__=lambda v: (int, ()))",
+    "mapping": "import types\ntypes.SimpleNamespace(**{'__reduce_ex__': lambda version: (int, ())})",
+}
+
+
+@pytest.mark.parametrize("way", CALLS_WITH_SPECIAL_NAMES)
+def test_special_names_do_not_become_attributes_by_way_of_arguments(way):
+    with pytest.raises((TypeError, ValueError, AttributeError)):
+        run(CALLS_WITH_SPECIAL_NAMES[way], {})
+
+
+def test_what_the_interpreter_shows_to_with_is_not_thrown():
+    code = (
+        "seen = []\n"
+        "class C:\n"
+        "    def __enter__(self): return self\n"
+        "    def __exit__(self, kind, error, trace): seen.append(error)\n"
+        "def inside():\n"
+        "    with C(): yield 1\n"
+        "def outside(): yield 1\n"
+        "one, other = inside(), outside()\n"
+        "next(one), one.close(), next(other)\n"
+        "other.throw(seen[0])\n"
+    )
+    with pytest.raises(TypeError, match="only an `Exception`"):
+        run(code, {})
+
+
+def test_a_made_dataclass_does_not_give_away_a_mapping_of_the_program():
+    real = {"a": 1}
+    code = (
+        "import dataclasses, collections\n"
+        "G = dataclasses.make_dataclass('G', ['x'], bases=(collections.OrderedDict,))\n"
+        "(settings | G({})).x['mine'] = 1\n"
+    )
+    with pytest.raises(TypeError, match="classes of your own"):
+        run(code, {"settings": types.MappingProxyType(real)})
+    assert real == {"a": 1}

@@ -147,7 +147,7 @@ HUGE = {
     "array mul": "from array import array\narray('b', [0]).__mul__(10 ** 10)",
     "array of range": "from array import array\narray('q', range(10 ** 10))",
     "userlist": "from collections import UserList\nUserList([0]).__mul__(10 ** 10)",
-    "userstring": "from collections import UserString\nUserString('a').center(10 ** 10)",
+    "calendar by name": "import calendar\ncalendar.TextCalendar().formatyear(2020, w=20_000_000)",
     "callback list": "list(map(list, [range(10 ** 10)]))",
     "callback sorted": "max([range(10 ** 10)], key=sorted)",
     "callback set": "import itertools\nlist(itertools.starmap(set, [(range(10 ** 10),)]))",

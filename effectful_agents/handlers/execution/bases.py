@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import types
 from typing import Any
@@ -21,6 +22,10 @@ _WRITERS = (dataclasses.Field,)
 """Classes whose attributes the library writes into source code, in the belief that they are its own."""
 
 
+_NAMED = (enum.property, types.DynamicClassAttribute, functools.cached_property)
+"""Descriptors that read or write an attribute whose name a class of the code could choose."""
+
+
 def base_of(base: Any) -> Any:
     """What a class derives from where the code says that it derives from this.
 
@@ -30,7 +35,7 @@ def base_of(base: Any) -> Any:
     if isinstance(base, type):
         if type(base) is OfMetaclasses or type.__subclasscheck__(type, base):
             raise TypeError("a metaclass cannot be made here.")
-        if issubclass(base, _UNFIT + _WRITERS):
+        if issubclass(base, _UNFIT + _WRITERS + _NAMED):
             raise TypeError(f"a class here cannot derive from `{base.__name__}`.")
         guarded(base)
     else:

@@ -202,7 +202,7 @@ def _measured(method: types.MethodType) -> Any:
     return method if other is None else functools.partial(other, target)
 
 
-_WRAPPING = (collections.UserString, collections.UserList)
+_WRAPPING = (collections.UserList,)
 
 
 def _is_public(name: str) -> bool:

@@ -87,7 +87,7 @@ PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decima
 
 _ARITHMETIC = frozenset({"math", "cmath", "binascii", "unicodedata", "_struct", "_operator"})
 _DATA_MODULES = frozenset({"array", "datetime", "decimal", "fractions", "uuid", "numbers", "abc", "collections.abc"})
-_DATA_CLASSES = frozenset({"Counter", "OrderedDict", "ChainMap", "UserDict", "UserList", "UserString", "deque"})
+_DATA_CLASSES = frozenset({"Counter", "OrderedDict", "ChainMap", "UserDict", "UserList", "deque"})
 
 
 def _is_data(cls: type) -> bool:

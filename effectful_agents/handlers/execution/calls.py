@@ -215,7 +215,7 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         for value in args:
             sizes.check_spec(None, value) if isinstance(value, str) else None
     elif module == "calendar":
-        for value in args:
+        for value in (*args, *kwargs.values()):
             sizes.check_size(1000 * value) if type(value) is int and value > 10_000 else None
     elif function is operator.setitem and len(args) == 3 and isinstance(args[1], slice):
         sizes.check_sum(args[0], args[2])
@@ -301,6 +301,8 @@ def _argument(value: Any, keeps: bool | None, function: Any) -> Any:
         return taken(value, kept=keeps)
     if kind in PLAIN:
         return value
+    if isinstance(value, BaseException) and not isinstance(value, Exception):
+        raise TypeError("only an `Exception` can be raised here.")  # a generator that is closed shows one to `with`
     check_fields(value)
     if kind.__module__ == SANDBOX:
         if keeps and hasattr(kind, "__next__"):

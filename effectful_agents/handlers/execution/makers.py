@@ -24,6 +24,9 @@ type _Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
     """The arguments for a function, read once, if it makes something of names."""
+    for name in kwargs:
+        if name.startswith("__") and name.endswith("__"):  # as an attribute the library would find it
+            raise TypeError(f"`{name}` is no name for an argument here.")
     if type(function) in _OTHERS:
         return args, kwargs
     if isinstance(function, EnumType):

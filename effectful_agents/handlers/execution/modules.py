@@ -57,7 +57,7 @@ _NAMES: Mapping[str, Any] = {
     "NOVEMBER DECEMBER calendar day_abbr day_name firstweekday isleap leapdays month month_abbr month_name "
     "monthcalendar monthrange timegm weekday weekheader",
     "cmath": _ALL_PUBLIC,
-    "collections": "ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque namedtuple",
+    "collections": "ChainMap Counter OrderedDict UserDict UserList defaultdict deque namedtuple",
     "collections.abc": _ALL_PUBLIC,
     "colorsys": _ALL_PUBLIC,
     "contextlib": "AbstractContextManager ContextDecorator ExitStack closing contextmanager nullcontext "

@@ -317,6 +317,8 @@ def make_dataclass(
     if options.keys() & {"module", "decorator"}:
         raise TypeError("`module` and `decorator` cannot be set here.")
     bases = tuple([base_of(base) for base in bases])
+    if not all(base is object or is_own(base) for base in bases):
+        raise TypeError("`bases` are classes of your own here: write a class that derives from the other one.")
     names = {name: stored(value) for name, value in namespace.items()}
     made = dataclasses.make_dataclass(cls_name, fields, bases=bases, namespace=names, module=SANDBOX, **options)
     return _with_guarded_init(made)
