@@ -133,6 +133,10 @@ def test_a_text_in_a_class_that_leads_to_another_is_not_evaluated_either(kind):
 CALLS_WITH_SPECIAL_NAMES = {
     "replace": "import copy, types\ncopy.replace(types.SimpleNamespace(a=1), __reduce_ex__=lambda version: (int, ()))",
     "partial": "import functools, types\nfunctools.partial(types.SimpleNamespace, __reduce_ex__=lambda v: (int, ()))",
+    "enumeration": (
+        "import enum, types\nclass E(types.SimpleNamespace, enum.Enum):\n"
+        "    A = {'__reduce_ex__': lambda version: (int, ())}\n"
+    ),
     "mapping": "import types\ntypes.SimpleNamespace(**{'__reduce_ex__': lambda version: (int, ())})",
 }
 

@@ -22,8 +22,8 @@ _WRITERS = (dataclasses.Field,)
 """Classes whose attributes the library writes into source code, in the belief that they are its own."""
 
 
-_NAMED = (enum.property, types.DynamicClassAttribute, functools.cached_property)
-"""Descriptors that read or write an attribute whose name a class of the code could choose."""
+_NAMED = (enum.property, types.DynamicClassAttribute, functools.cached_property, types.SimpleNamespace)
+"""Classes that read or write attributes by a name which a class of the code could choose."""
 
 
 def base_of(base: Any) -> Any:
