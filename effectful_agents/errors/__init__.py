@@ -25,7 +25,7 @@
       UncertainEffect              the operator: a crash left open whether an effect has happened
       ReplayDivergence             the operator: the program no longer asks what the journal recorded
       JournalError                 the operator: a journal cannot be written, read, or understood
-        RunInUse                   the program: another process has the run
+        RunInUse                   the program: another block, here or in another process, has the run
         LeaseLost                  the program: another process has taken the run from this one
       StorageError                 the operator: a file in which something is kept cannot be read or written
       ProviderError                the provider: `status`, `provider`

@@ -22,6 +22,17 @@ a small one that runs inside this process.
 """
 
 
+_RESUME_EPILOG = """\
+The first word that is no option is the run, as `effectful-agents runs` lists it, and the second the script. Give the
+options, and the words for the script, that the run was begun with: other ones may ask for something else than what is
+recorded. Every other word is for the script, and so is everything behind `--`. A script that names its run itself,
+`harness(journal=…, run_id=…)`, is resumed by running it again, without this command.
+
+    %(prog)s monday script.py notes.txt --database runs.db --model gpt-5-mini
+    %(prog)s monday script.py --database runs.db -- --model of-the-script --help
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Launch:
     """What a command line asks for.
@@ -91,18 +102,22 @@ def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
     """
     words, behind = _split(list(arguments))
     words = ["--help" if word == "-h" else word for word in words]
-    parser = _parser(program, "Run a script as the run that it was before: it goes on where it stopped.", _EPILOG)
+    parser = _parser(
+        program, "Run a script as the run that it was before: it goes on where it stopped.", _RESUME_EPILOG
+    )
     parser.usage = "%(prog)s ID SCRIPT --database PATH [options]"
-    parser.add_argument("run_id", metavar="ID", help="the run")
+    parser.add_argument("run", metavar="ID", help="the run")
     parser.add_argument("script", metavar="SCRIPT", help="the script")
     parser.add_argument("--database", metavar="PATH", required=True, help="the SQLite database that keeps the run")
-    _add_options(parser)
+    _add_options(parser, names_run=False)
     given, rest = parser.parse_known_args(words)
     values = vars(given)
     if "journal" in values:
         parser.error("the run is kept in --database, so there is no --journal")
-    journal = values.pop("database")
-    return Launch(values.pop("script"), [*rest, *behind], _options({**values, "journal": journal}))
+    if "run_id" in values:
+        parser.error("the run is the first word, so there is no --run-id")
+    run = {"journal": values.pop("database"), "run_id": values.pop("run")}
+    return Launch(values.pop("script"), [*rest, *behind], _options({**values, **run}))
 
 
 def parse_question(arguments: Sequence[str], program: str) -> Question:
@@ -160,7 +175,8 @@ def _parser(program: str, description: str, epilog: str) -> argparse.ArgumentPar
     return parser
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser, *, names_run: bool = True) -> None:
+    """Add the options of the stack; without `names_run` those that name a run are not shown, and read to be refused."""
     add = parser.add_argument_group("options of the stack").add_argument
     add("--model", help="the model: local/smollm2, local/PATH.gguf, or any name that LiteLLM knows")
     add(
@@ -193,8 +209,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--no-check-contracts", dest="check_contracts", action="store_false", help="do not check arguments of skills")
     add("--strict-tools", action="store_true", help="send the tools in strict form, where they have one")
     add("--strict-decoding", action="store_true", help="forgive nothing in what the model writes")
-    add("--journal", metavar="FILE", help="make the program a run that can be resumed; an SQLite database keeps it")
-    add("--run-id", metavar="NAME", help="the run: an earlier one goes on where it stopped (a new one)")
+    journal = "make the program a run that can be resumed; an SQLite database keeps it"
+    add("--journal", metavar="FILE", help=journal if names_run else argparse.SUPPRESS)
+    run_id = "the run: an earlier one goes on where it stopped (a new one)"
+    add("--run-id", metavar="NAME", help=run_id if names_run else argparse.SUPPRESS)
     add("--persist-db", metavar="FILE", help="an SQLite database that keeps agents with an __agent_id__")
     add("--render", action="store_true", help="show the conversation as it grows")
     add("--langfuse", action="store_true", help="record calls with Langfuse")

@@ -50,10 +50,10 @@ def main(arguments: Sequence[str], *, alone: bool = False) -> int:
 
 
 def _list(arguments: Sequence[str], program: str) -> int:
-    parser = _parser(
-        program, "List the runs of a database, the latest first; show, settle, resume, fork, export or delete one."
-    )
+    parser = _parser(program, "List the runs of a database, the latest first; or show or settle one.")
     parser.usage = "%(prog)s [show ID | settle ID STEP ANSWER] --database PATH"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
     given = parser.parse_args(arguments)
     print_text(list_of_runs(_store(given).runs(), given.database, now()))
     return 0
@@ -139,6 +139,19 @@ _COMMANDS: dict[str, Callable[[Sequence[str], str], int]] = {
 }
 
 _NO_VALUE = object()
+
+_EPILOG = f"""\
+commands:
+  show ID                 show the steps of a run: what was asked, and what came of it
+  settle ID STEP ANSWER   say what came of a step of which nobody knows, so that its run can go on
+
+ANSWER is one of these:
+  --done VALUE            it happened; VALUE is its result, as JSON of what the tool is declared to return
+  --redo                  it did not happen: make it when the run is resumed
+  --fail [TEXT]           it failed, for this reason, and is not made again
+
+Commands of their own resume, fork, export and delete a run: `{_PROGRAM} resume --help`, and so on.
+"""
 
 
 def _parser(program: str, description: str, *, run: bool = False) -> argparse.ArgumentParser:

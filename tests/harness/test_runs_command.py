@@ -386,6 +386,18 @@ def test_each_command_explains_itself(words: list[str], capsys: pytest.CaptureFi
     assert f"usage: effectful-agents {' '.join(words)}" in capsys.readouterr().out
 
 
+def test_resume_explains_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command(["resume", "--help"])
+    told = capsys.readouterr().out
+    assert "--database runs.db" in told
+    assert not any(f"\n  {option} " in told for option in ("--journal", "--run-id"))
+    for option in ("--journal", "--run-id"):  # and no word of the script
+        with pytest.raises(SystemExit):
+            command(["resume", "r", "script.py", "--database", "runs.db", option, "x"])
+        assert f"there is no {option}" in capsys.readouterr().err
+
+
 def test_nobody_need_read_to_the_end(store) -> None:
     store.append(*(step("half", f"{seq:06}-tool", body={"text": "x" * 1000}) for seq in range(10, 400)))
     with subprocess.Popen(
@@ -488,7 +500,9 @@ def test_how_a_script_ended_is_how_its_run_ended(
     lease = store.lease("r")
     resume = ["resume", "r", name, "finish", "--database", "runs.db", *STACK]
     assert command(resume) == 1
-    assert "error: the run `r` is in use by pid" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "error: the run `r` is in use by pid" in told
+    assert "That is this process" in told
     lease.release()
     assert command(resume) == 0
     assert capsys.readouterr() == ("Have fun finish\n", "")

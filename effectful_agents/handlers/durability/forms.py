@@ -219,12 +219,7 @@ class ToolForm(Form[ToolStep]):
         if body["settled"] == "fail":
             error = ToolCallExecutionError(RuntimeError(body.get("error") or "it failed"), self._call)
             return dataclasses.replace(step, message=error.to_feedback_message(), error=error)
-        try:
-            value = read(body["value"], self._result_type)
-        except ValueError as problem:
-            raise JournalError(
-                f"the value that was settled for the step `{self.step_id}` is no result of `{self.name}`: {problem}"
-            ) from problem
+        value = read(body["value"], self._result_type)
         content = encode_result(self._call.tool, value)
         message: Any = {"role": "tool", "tool_call_id": self._call.id, "content": content}
         return dataclasses.replace(step, message=message, value=value)
@@ -274,7 +269,12 @@ class RecordForm(Form[Any]):
         self._type = tp
 
     def came(self, result: Any) -> dict[str, Any]:
-        return write_any(result, self._type)
+        try:
+            return write_any(result, self._type)
+        except EncodingError as error:
+            raise EncodingError(
+                f"{str(error).removesuffix('.')}. `record(fn, tp)` takes the type of the value."
+            ) from error
 
     def result(self, body: Mapping[str, Any]) -> Any:
         return read_any(body, self._type)
@@ -312,4 +312,4 @@ def form_of(step: Any, log: RequestLog) -> Form[Any]:
         return ModelForm(step, log)
     if isinstance(step, ToolStep):
         return ToolForm(step)
-    raise JournalError(f"a journal cannot write a {type(step).__name__} down.")
+    raise JournalError(f"a journal cannot write down a step of the class `{type(step).__name__}`.")

@@ -84,8 +84,8 @@ class Journal(ObjectInterpretation[Any, Any]):
             checkpointer = SqliteCheckpointer(checkpointer)
         if not isinstance(checkpointer, Checkpointer):
             raise ConfigurationError(
-                f"`checkpointer` is {type(checkpointer).__name__}; give the path of a file, or an object with `append` "
-                "and `load`."
+                f"`checkpointer` (`journal` of `harness`) is {type(checkpointer).__name__}; give the path of a file, "
+                "or an object with `append` and `load`."
             )
         self.run_id = run_id
         self.checkpointer = checkpointer

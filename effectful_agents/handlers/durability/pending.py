@@ -166,7 +166,7 @@ class Pending:
         has_result = "message" in body or ("value" in body and form.kind != "call")
         if not has_result or (body.get("final") and "value" not in body):
             return result
-        return _replayed(form.result(body))
+        return _replayed(self._run.result_of(form, body))
 
     def _write(self, phase: Phase, body: dict[str, Any], digest: str = "") -> None:
         form = self._form

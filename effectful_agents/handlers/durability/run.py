@@ -184,12 +184,19 @@ class Run:
         try:
             return form.result(body)
         except ValueError as error:
-            raise self.ended(
-                JournalError(
-                    f"what is recorded for the step `{form.step_id}` of `{form.name}` cannot be read any more: "
-                    f"{error}. Has the type of its result changed?"
-                )
-            ) from error
+            raise self.ended(JournalError(self._unreadable(form, body, error))) from error
+
+    def _unreadable(self, form: Form[Any], body: Mapping[str, Any], error: ValueError) -> str:
+        if "settled" in body:
+            return (
+                f"the value that was settled for the step `{form.step_id}` is no result of `{form.name}`: {error}. "
+                f"Settle it again: `effectful-agents runs settle {self.run_id} {form.step_id}{self.place}` with "
+                "`--done VALUE`, as JSON of what the tool is declared to return, `--redo` or `--fail`."
+            )
+        return (
+            f"what is recorded for the step `{form.step_id}` of `{form.name}` cannot be read any more: {error}. "
+            "Has the type of its result changed?"
+        )
 
     def make[R](self, form: Form[R], body: Callable[[], R], ids: StepIds | None = None) -> R:
         """Make a step, or answer it from the journal.

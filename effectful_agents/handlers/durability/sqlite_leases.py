@@ -122,7 +122,7 @@ class SqliteLease:
 def holders(connection: sqlite3.Connection) -> dict[str, str]:
     """Who has which run."""
     rows = connection.execute(f"SELECT run_id, {_HOLDER} FROM run_leases").fetchall()
-    return {of_text(run_id): name for run_id, *row in rows for name in _living(*row)}
+    return {of_text(run_id): holder.name for run_id, *row in rows for holder in _living(*row)}
 
 
 def refuse_if_held(connection: sqlite3.Connection, run_id: str) -> None:
@@ -133,18 +133,25 @@ def refuse_if_held(connection: sqlite3.Connection, run_id: str) -> None:
     """
     chosen = f"SELECT {_HOLDER} FROM run_leases WHERE run_id = ?"
     for row in connection.execute(chosen, (as_text(run_id),)).fetchall():
-        for name in _living(*row):
-            raise RunInUse(f"the run `{run_id}` is in use by {name}. Wait until that has ended, or end it.")
+        for holder in _living(*row):
+            # A script that names its run, under `resume`: to wait for the holder would be to wait for itself.
+            advice = (
+                "That is this process, in which a block with its journal is open: end that first. A script that names "
+                "its run itself is run without `effectful-agents resume`, `--journal` and `--run-id`."
+                if holder == Holder.this_process()
+                else "Wait until that has ended, or end it."
+            )
+            raise RunInUse(f"the run `{run_id}` is in use by {holder.name}. {advice}")
 
 
 # The clock is that of the system: a database in WAL mode is used from one machine only.
 _HOLDER = "holder, place, pid, started, expires"
 
 
-def _living(name: str | bytes, place: str | bytes, pid: int, started: str, expires: float) -> Iterator[str]:
-    """The name of a holder, if it still counts."""
+def _living(name: str | bytes, place: str | bytes, pid: int, started: str, expires: float) -> Iterator[Holder]:
+    """A holder, if it still counts."""
     if not (isinstance(pid, int) and isinstance(expires, float | int)):
         raise Damaged(f"a lease has the process {pid!r} and the end {expires!r}")
     holder = Holder(of_text(name), of_text(place), pid, started)
     if expires > time.time() and not holder.is_gone():
-        yield holder.name
+        yield holder

@@ -43,10 +43,11 @@ def write(value: Any, tp: Any) -> Any:
     except EncodingError:
         raise
     except Exception as error:
-        raise EncodingError(f"what is written of a {type(value).__name__} cannot be read as {tp}: {error}") from error
+        raise EncodingError(f"what is written of `{type(value).__name__}` cannot be read as {tp}: {error}") from error
     if dumps(again) != dumps(encoded) or not _is_equal(value, read(encoded, tp)):
         raise EncodingError(
-            f"a {type(value).__name__} is another value once it was written and read as {tp}; name its whole type"
+            f"a value of the class `{type(value).__name__}` is another one once it was written and read as {tp}; name "
+            "its whole type"
         )
     return encoded
 
@@ -92,7 +93,9 @@ def write_any(value: Any, declared: Any = Any) -> dict[str, Any]:
                 raise
     name = _name_of(value)
     if name is None:
-        raise EncodingError(f"a {type(value).__name__} is not read again without a type that says how.")
+        raise EncodingError(
+            f"a value of the class `{type(value).__name__}` is not read again without a type that says how."
+        )
     return {"value": write(value, _named(name)), "as": name}
 
 
