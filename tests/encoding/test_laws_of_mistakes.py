@@ -238,9 +238,11 @@ def no_loss(sent: Any, read: Any, exact: bool = False) -> bool:
 def _no_loss_of_parts(sent: list[Any], read: list[Any], exact: bool) -> bool:
     if len(sent) <= len(read) and all(no_loss(*pair, exact) for pair in zip(sent, read, strict=False)):
         return True  # the rest of a named tuple are defaults
-    return all(any(no_loss(part, other, exact) for other in read) for part in sent) and all(
-        any(no_loss(part, other, exact) for part in sent) for other in read
-    )
+    # A set has one of what Python calls equal, such as 1 and true.
+    is_set = len(sent) > len(read)
+    return all(
+        any(no_loss(part, other, exact) or (is_set and part == other) for other in read) for part in sent
+    ) and all(any(no_loss(part, other, exact) for part in sent) for other in read)
 
 
 def _inside(text: str, read: Any) -> bool:

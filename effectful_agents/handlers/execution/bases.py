@@ -13,7 +13,7 @@ from effectful_agents.handlers.execution.kinds import REPLACED, is_own
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_standard
 
-__all__ = ["base_of"]
+__all__ = ["base_of", "bases_of"]
 
 _UNFIT = (functools.partial, functools.partialmethod, map, filter, super, types.GenericAlias)
 """Classes that call what they are given: what derives from them would be called as if it were the code's own."""
@@ -22,8 +22,23 @@ _WRITERS = (dataclasses.Field,)
 """Classes whose attributes the library writes into source code, in the belief that they are its own."""
 
 
-_NAMED = (enum.property, types.DynamicClassAttribute, functools.cached_property, types.SimpleNamespace)
-"""Classes that read or write attributes by a name which a class of the code could choose."""
+_NAMED = (enum.property, types.DynamicClassAttribute, functools.cached_property)
+"""Descriptors that read or write an attribute whose name a class of the code could choose."""
+
+
+def bases_of(bases: Any) -> tuple[Any, ...]:
+    """What a class derives from where the code says that it derives from these.
+
+    Raises:
+        TypeError: From one of these nothing can be derived here, or not together with the others.
+    """
+    found = tuple([base_of(base) for base in bases])
+    kinds = [base for base in found if isinstance(base, type)]
+    if any(isinstance(base, enum.EnumType) for base in kinds) and any(
+        issubclass(base, types.SimpleNamespace) for base in kinds
+    ):
+        raise TypeError("the members of an enumeration cannot be namespaces here: their values would be attributes.")
+    return found
 
 
 def base_of(base: Any) -> Any:

@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 from effectful_agents.handlers.execution.attributes import WHOLLY_OWN
-from effectful_agents.handlers.execution.bases import base_of
+from effectful_agents.handlers.execution.bases import bases_of
 from effectful_agents.handlers.execution.kinds import is_own
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_attribute
@@ -26,7 +26,7 @@ def build_class(body: types.FunctionType, name: str, /, *bases: Any, metaclass: 
         metaclass = metaclass._real
     elif metaclass is not type:  # which RestrictedPython's own policy writes there
         raise TypeError("a class here cannot have a metaclass of its own; `ABCMeta` and `EnumMeta` are possible.")
-    bases = tuple([base_of(base) for base in bases])
+    bases = bases_of(bases)
     cls = builtins.__build_class__(body, name, *bases, metaclass=_Maker(metaclass), **keywords)
     if isinstance(cls, type):
         NAMES_OF[cls] = body.__globals__

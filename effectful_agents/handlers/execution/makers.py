@@ -11,7 +11,7 @@ from typing import Any
 from effectful_agents.handlers.execution.bases import base_of
 from effectful_agents.handlers.execution.callables import stored
 from effectful_agents.handlers.execution.hints import check_hint
-from effectful_agents.handlers.execution.kinds import SANDBOX
+from effectful_agents.handlers.execution.kinds import SANDBOX, is_own
 from effectful_agents.handlers.execution.names import is_attribute
 from effectful_agents.handlers.execution.streams import stream
 
@@ -22,11 +22,20 @@ _OTHERS = frozenset({types.BuiltinFunctionType, types.MethodType, types.MethodDe
 type _Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
+_REMEMBERING = frozenset({"ipaddress", "zoneinfo", "zoneinfo._common"})
+"""Where the library keeps what it made of its arguments, for the whole program, and trusts their methods."""
+
+
 def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
     """The arguments for a function, read once, if it makes something of names."""
     for name in kwargs:
         if name.startswith("__") and name.endswith("__"):  # as an attribute the library would find it
             raise TypeError(f"`{name}` is no name for an argument here.")
+    if getattr(function, "__module__", None) in _REMEMBERING:
+        for value in (*args, *kwargs.values()):
+            for part in value if type(value) in (tuple, list) else (value,):
+                if is_own(type(part)):
+                    raise TypeError(f"`{function.__name__}` takes plain values here, not those of a class of your own.")
     if type(function) in _OTHERS:
         return args, kwargs
     if isinstance(function, EnumType):

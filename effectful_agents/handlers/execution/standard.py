@@ -20,7 +20,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from effectful_agents.handlers.execution.attributes import get_attribute, set_attribute
-from effectful_agents.handlers.execution.bases import base_of
+from effectful_agents.handlers.execution.bases import bases_of
 from effectful_agents.handlers.execution.callables import OwnDispatch, answering, guarded, stored
 from effectful_agents.handlers.execution.callbacks import remember_init
 from effectful_agents.handlers.execution.calls import callee
@@ -316,7 +316,7 @@ def make_dataclass(
             raise ValueError(f"`namespace` cannot have `{name}` here.")
     if options.keys() & {"module", "decorator"}:
         raise TypeError("`module` and `decorator` cannot be set here.")
-    bases = tuple([base_of(base) for base in bases])
+    bases = bases_of(bases)
     if not all(base is object or is_own(base) for base in bases):
         raise TypeError("`bases` are classes of your own here: write a class that derives from the other one.")
     names = {name: stored(value) for name, value in namespace.items()}
