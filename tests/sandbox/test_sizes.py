@@ -8,7 +8,7 @@ from effectful_agents.errors import CodeStopped
 from effectful_agents.handlers.execution import RestrictedPythonExecutor
 from tests.sandbox.running import run
 
-SMALL = RestrictedPythonExecutor(size=500_000, seconds=60)
+SMALL = RestrictedPythonExecutor(size=50_000, seconds=60)
 LAUGHS = "x = ['ha'] * 10\nfor _ in range(9): x = [x] * 10\n"
 
 HUGE = {
