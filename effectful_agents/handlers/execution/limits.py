@@ -137,7 +137,7 @@ class Run:
         if self._steps & 15 == 0:
             young, middle, old = gc.get_stats()
             missed = young["collections"] + middle["collections"] + old["collections"] - _nesting.rounds - self._missed
-            if _nesting.changeable > DEPTH:
+            if _nesting.changeable > DEPTH and now >= _nesting.next_look:
                 try:
                     _nesting.look_at_all()
                 except RecursionError:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import collections
 import gc
+import time
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
@@ -65,6 +66,8 @@ class Nesting:
         self._has_looked = False
         self.rounds = 0
         """Rounds of the collector that it was called at, and had room in the stack to do what it does."""
+        self.next_look = 0.0
+        """Before this time `look_at_all` is not to be called again."""
         self.changeable = 0
         """How many values have been made that may be put into each other later on, when nothing new is made."""
 
@@ -110,9 +113,13 @@ class Nesting:
 
     def look_at_all(self) -> None:
         """Look at every value that may have been put into another one since it was made."""
+        began = time.monotonic()
         found = self._found_changeable()
         if self.changeable > DEPTH and self._lie_too_deep(found, _Kinds(), min(self._before + DEPTH, _DEEPEST)):
             self._stop()
+        # In a large program it takes a while, and the program has many such values of its own.
+        now = time.monotonic()
+        self.next_look = now + (now - began)
 
     def _found_changeable(self) -> list[Any]:
         found = [value for value in gc.get_objects() if type(value) in _CHANGEABLE]
