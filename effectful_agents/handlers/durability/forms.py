@@ -18,7 +18,6 @@ from effectful_agents.handlers.durability.written import (
     write_any,
     written_error,
 )
-from effectful_agents.messages import Usage
 from effectful_agents.operations.loop import DecodedToolCall, model_in_use
 from effectful_agents.operations.records import Durability, Phase, Record, RunState
 from effectful_agents.operations.steps import DelegateStep, ModelStep, ToolStep
@@ -109,10 +108,7 @@ class ModelForm(Form[ModelStep]):
         return Durability.DURABLE  # asking again does no harm, and costs money
 
     def came(self, result: ModelStep) -> dict[str, Any]:
-        response: Any = result.response
-        body: dict[str, Any] = {"response": to_jsonable(response)}
-        usage = Usage.from_wire(response.get("usage")) if isinstance(response, Mapping) else Usage()
-        return body | {"usage": to_jsonable(usage)}
+        return {"response": to_jsonable(result.response)}
 
     def result(self, body: Mapping[str, Any]) -> ModelStep:
         response: Any = body["response"]
@@ -131,7 +127,7 @@ class ModelForm(Form[ModelStep]):
 def _of_requests(recorded: dict[str, Any], present: dict[str, Any]) -> str:
     """The first difference, of what comes first in a request: what it is for, its tools, then what was said."""
     for name in sorted((recorded.keys() | present.keys()) - {"messages", "tools"}):
-        if found := difference({name: recorded[name]} if name in recorded else {}, _only(present, name)):
+        if found := difference(_only(recorded, name), _only(present, name)):
             return found
     heads = [_system(request) for request in (recorded, present)]
     if found := difference(*heads, "system"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import dataclasses
 import logging
-import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,7 +19,7 @@ from effectful_agents.errors import (
 from effectful_agents.handlers.durability.forms import Form
 from effectful_agents.handlers.durability.receivers import Attributes
 from effectful_agents.handlers.durability.replay import Outcome
-from effectful_agents.operations.records import Phase, Record
+from effectful_agents.operations.records import Phase
 from effectful_agents.operations.steps import StepEvent
 from effectful_agents.tracebacks import summary
 from effectful_agents.types import Tool
@@ -59,22 +58,13 @@ class Pending:
         self._entered_own = False
         self._again = False
         self._outer: Pending | None = None
-        record = self._known.record
         self._attempt = self._known.attempt
-        self.is_answered = False
-        if self._known.outcome is Outcome.DONE and record is not None:
-            failed = "error" in record.body and "settled" not in record.body
-            if failed and form.repeatable and run.is_last(record):
-                self._attempt += 1  # the run ended with it: now it may go better
-            else:
-                self.is_answered = not (form.again or record.body.get("again"))
-                self._is_replayed = True
-        elif self._known.outcome is Outcome.UNCERTAIN and not form.again:
+        self._is_replayed = self._known.outcome is Outcome.DONE
+        self.is_answered = self._is_replayed and not (form.again or self._body().get("again"))
+        if self._known.outcome is Outcome.UNCERTAIN and not form.again:
             if not form.repeatable:
                 raise run.ended(UncertainEffect(form.step_id, detail=_how_to_settle(run, form)))
             self._attempt += 1
-
-    _is_replayed = False
 
     # --- from the journal ---------------------------------------------------------------------------------------------
 
@@ -172,18 +162,14 @@ class Pending:
         form = self._form
         try:
             self._run.write(
-                Record(
-                    run_id=self._run.run_id,
-                    step_id=form.step_id,
-                    attempt=self._attempt,
-                    phase=phase,
-                    kind=form.kind,
-                    name=form.name,
-                    digest=digest,
-                    body=body,
-                    durability=form.durability,
-                    at=time.time(),
-                )
+                phase=phase,
+                kind=form.kind,
+                step_id=form.step_id,
+                attempt=self._attempt,
+                name=form.name,
+                digest=digest,
+                body=body,
+                durability=form.durability,
             )
         except JournalError as error:
             self._run.ended(error)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import itertools
 
-from effectful_agents.operations.records import Phase, Record, RunState
+from effectful_agents.operations.records import Durability, Phase, Record, RunState
 
 __all__ = ["Known", "Outcome", "Replay"]
 
@@ -69,6 +70,8 @@ class Replay:
                 return Known(Outcome.NEW, came.attempt + 1, came, asked)
             if came.body.get("denied"):
                 return Known(Outcome.DENIED, came.attempt + 1, came, asked)
+            if _failed(came) and self._is_last(came):  # the run ended with it: now it may go better
+                return Known(Outcome.NEW, came.attempt + 1, came, asked)
             return Known(Outcome.DONE, came.attempt, came, asked)
         if asked is not None:
             return Known(Outcome.UNCERTAIN, asked.attempt, asked, asked)
@@ -87,12 +90,18 @@ class Replay:
         """Whether something in a call of the program's changed objects of the program."""
         return step_id in self._changing
 
-    def is_last(self, record: Record) -> bool:
+    def _is_last(self, record: Record) -> bool:
         """Whether nothing was recorded after a step but the ends of what it is nested in."""
-        for later in self.state.records[self._place[record.key] + 1 :]:
+        for later in itertools.islice(self.state.records, self._place[record.key] + 1, None):
             if later.step_id and not (later.phase is Phase.COMPLETED and record.step_id.startswith(later.step_id)):
                 return False
         return True
+
+
+def _failed(record: Record) -> bool:
+    """Whether a step failed that can be made again: a request to a model, or one that could wait to be written."""
+    repeatable = record.kind == "model" or record.durability is Durability.DEFERRABLE
+    return repeatable and "error" in record.body and "settled" not in record.body
 
 
 def _position(step_id: str) -> str:

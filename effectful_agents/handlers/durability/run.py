@@ -39,7 +39,6 @@ class Run:
         root: Gives the calls that the program makes their places.
         requests: Writes requests down.
         kept: The agents that are kept in a database.
-        restored: What objects were given again.
         finished: Whether it had come to its end before.
         place: What says on a command line where the journal is.
     """
@@ -50,7 +49,7 @@ class Run:
         self.root = StepIds(run_id=run_id)
         self.requests = RequestLog()
         self.kept = KeptAgents()
-        self.restored = Restored()
+        self._restored = Restored()
         self.finished = False
         path = getattr(checkpointer, "path", None)
         self.place = f" --database {path}" if path else ""
@@ -123,20 +122,11 @@ class Run:
             self._write_about_run(Phase.ATTEMPTED)
 
     def _write_about_run(self, phase: Phase, body: dict[str, Any] | None = None) -> None:
-        self.write(
-            Record(
-                run_id=self.run_id,
-                step_id="",
-                attempt=self._opening,
-                phase=phase,
-                kind="run",
-                body=body or {},
-                at=time.time(),
-            )
-        )
+        self.write(phase=phase, kind="run", step_id="", attempt=self._opening, body=body or {})
 
-    def write(self, record: Record) -> None:
-        """Keep a record; one that can wait is kept together with the next that cannot."""
+    def write(self, **fields: Any) -> None:
+        """Keep a record of these fields; one that can wait is kept together with the next that cannot."""
+        record = Record(run_id=self.run_id, at=time.time(), **fields)
         self._reopen()
         with self._writing:
             self._waiting.append(record)
@@ -257,11 +247,7 @@ class Run:
 
     def restore(self, receiver: Any, changed: Mapping[str, Any], record: Record) -> None:
         """Change an object as a step did, whose end was recorded."""
-        self.restored.restore(receiver, changed, self._replay.ended(record))
-
-    def is_last(self, record: Record) -> bool:
-        """Whether the run stopped at a step."""
-        return self._replay.is_last(record)
+        self._restored.restore(receiver, changed, self._replay.ended(record))
 
 
 def _status(error: BaseException) -> str:

@@ -39,12 +39,13 @@ def write(value: Any, tp: Any) -> Any:
     """
     encoded = encode(value, tp)
     try:
-        again = encode(read(encoded, tp), tp)
+        value_again = read(encoded, tp)
+        again = encode(value_again, tp)
     except EncodingError:
         raise
     except Exception as error:
         raise EncodingError(f"what is written of `{type(value).__name__}` cannot be read as {tp}: {error}") from error
-    if dumps(again) != dumps(encoded) or not _is_equal(value, read(encoded, tp)):
+    if dumps(again) != dumps(encoded) or not _is_equal(value, value_again):
         raise EncodingError(
             f"a value of the class `{type(value).__name__}` is another one once it was written and read as {tp}; name "
             "its whole type"

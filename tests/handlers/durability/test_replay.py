@@ -215,6 +215,15 @@ def test_an_error_that_ended_a_run_is_not_kept():
     assert run(store, "one") == ("one", 1)
 
 
+def test_a_step_that_is_tried_again_is_told_as_another_attempt():
+    store = MemoryCheckpointer()
+    with pytest.raises(NetworkError):
+        run(store, NetworkError("away"))
+    with running(store, ScriptedModel("one")):
+        events = [event for event in steps(limerick, "cats") if isinstance(event, ModelStep)]
+    assert [(event.attempt, event.replayed) for event in events] == [(2, False), (2, False)]
+
+
 def test_an_error_after_which_the_run_went_on_is_raised_again():
     def program():
         try:
