@@ -21,6 +21,7 @@
       CodeStopped                  the model: code that it wrote reached one of its limits
       LimitExceeded                the operator: a limit was reached
       Denied                       the operator: a policy ended the run
+      StepDenied                   the model: a policy, or a person, did not allow one step
       GovernanceRefused            the operator: a rule refused what was said, asked or drafted
       UncertainEffect              the operator: a crash left open whether an effect has happened
       ReplayDivergence             the operator: the program no longer asks what the journal recorded
@@ -77,7 +78,14 @@ from effectful_agents.errors.replies import (
     ToolCallDecodingError,
     ToolCallExecutionError,
 )
-from effectful_agents.errors.running import CodeStopped, Denied, GovernanceRefused, LimitExceeded, TypeCheckerError
+from effectful_agents.errors.running import (
+    CodeStopped,
+    Denied,
+    GovernanceRefused,
+    LimitExceeded,
+    StepDenied,
+    TypeCheckerError,
+)
 from effectful_agents.errors.signals import Cancelled, Signal, Suspended
 from effectful_agents.tracebacks import describe_exception
 
@@ -111,6 +119,7 @@ __all__ = [
     "SeamVersionError",
     "Signal",
     "StateError",
+    "StepDenied",
     "StorageError",
     "Suspended",
     "ToolCallDecodingError",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from effectful_agents.messages import Message
 
-__all__ = ["CodeStopped", "Denied", "GovernanceRefused", "LimitExceeded", "TypeCheckerError"]
+__all__ = ["CodeStopped", "Denied", "GovernanceRefused", "LimitExceeded", "StepDenied", "TypeCheckerError"]
 
 
 class TypeCheckerError(AgentsError, RuntimeError):
@@ -60,6 +60,22 @@ class Denied(AgentsError):
     def __init__(self, decision: Any) -> None:
         message = decision if isinstance(decision, str) else getattr(decision, "message", "")
         super().__init__(message or "a policy ended the run")
+        self.decision = decision
+
+
+class StepDenied(AgentsError):
+    """A policy, or a person who was asked, did not allow one step; the model is told so and goes on.
+
+    It is what code gets that calls a tool, imports a module or reads a memory which it may not.
+
+    Attributes:
+        decision: The decision that was taken.
+    """
+
+    def __init__(self, decision: Any) -> None:
+        rule = getattr(decision, "rule", "")
+        message = getattr(decision, "message", "") or "It is not allowed."
+        super().__init__(f"not done: {message}" + (f" (rule: {rule})" if rule else ""))
         self.decision = decision
 
 

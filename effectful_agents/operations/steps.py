@@ -92,17 +92,20 @@ class ToolStep(StepEvent):
         message: The result as the model is told it, when there is one.
         value: The result as a Python value; None where a journal gives the result again, and nobody needs the value.
         is_final: Whether the value is the answer of the whole call.
+        denied: The decision (an `operations.policy.Decision`) by which the call may not be made; the model is told so.
     """
 
     tool_call: DecodedToolCall[Any]
     message: ToolMessage | None = None
     value: Any = None
     is_final: bool = False
+    denied: Any = None
 
     @property
     @override
     def durability(self) -> Durability:
-        return Durability.DEFERRABLE if self.tool_call.tool.idempotent else Durability.DURABLE
+        harmless = self.tool_call.tool.idempotent or self.denied is not None
+        return Durability.DEFERRABLE if harmless else Durability.DURABLE
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -118,8 +121,8 @@ class ApprovalStep(StepEvent):
     """A question to a person. It is always durable: nobody is asked twice because a process ended.
 
     Attributes:
-        question: What they are asked to approve.
-        decision: What they said, when they have.
+        question: What they are asked: an `operations.policy.Question`.
+        decision: What they said, when they have: an `operations.policy.Answer`.
     """
 
     question: Any

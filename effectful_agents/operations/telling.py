@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from effectful_agents.errors import ToolCallExecutionError
+from effectful_agents.errors import Denied, StepDenied, ToolCallExecutionError
 from effectful_agents.messages import Finish, Request, Response, StreamEvent, ToolMessage
 from effectful_agents.messages.exchange import SETTINGS_OF_ANSWERS
 from effectful_agents.messages.telling import told, unstreamed
+from effectful_agents.operations.authority import authorize, carrying_out, effect_of_call
 from effectful_agents.operations.journal import attempt_of, perform_step
-from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool, completion, send_request
+from effectful_agents.operations.loop import (
+    DecodedToolCall,
+    ToolResult,
+    call_tool,
+    completion,
+    model_in_use,
+    send_request,
+)
+from effectful_agents.operations.policy import Decision, EffectKind, ProposedEffect, callers, is_decided
 from effectful_agents.operations.steps import (
     DelegateStep,
     FinalStep,
@@ -35,9 +45,11 @@ def ask(request: Request) -> Response:
     """Perform `completion`, as a step, and tell of it."""
     ids = current_ids()
     if ids is None or ids.skill is None:
+        _authorize_request(request)
         return completion(**request)
     step_id = ids.next("model")
     below = ids.below(step_id)
+    _authorize_request(request, step_id, ids.run_id)
 
     def complete() -> Response:
         with below:
@@ -58,6 +70,24 @@ def ask(request: Request) -> Response:
         raise
     emit(completed)
     return cast(Response, completed.response)
+
+
+def _authorize_request(request: Request, step_id: str = "", run_id: str = "") -> None:
+    if not is_decided():
+        return
+    effect = ProposedEffect(
+        kind=EffectKind.MODEL_CALL,
+        name=request.get("model") or model_in_use() or "",
+        request=request,
+        callers=callers(),
+        step_id=step_id,
+        run_id=run_id,
+        replayed=bool(step_id) and attempt_of(step_id)[1],
+    )
+    try:
+        authorize(effect)
+    except StepDenied as error:  # there is nothing to go on with
+        raise Denied(error.decision) from error
 
 
 def _is_followed() -> bool:
@@ -145,11 +175,20 @@ class ToldCall:
         """Perform `call_tool`, as a step, and tell of it."""
         self.announce()
         step = self._step
+        try:
+            call, denied = self._authorized(), None
+        except StepDenied as error:
+            call, denied = self._call, error.decision
+
+        def carry_out() -> ToolResult[Any]:
+            return _not_made(call, denied) if denied is not None else self._call_tool(call)
+
         if step is None:
-            return self._call_tool()
+            return carry_out()
+        step = dataclasses.replace(step, denied=denied)
 
         def make() -> ToolStep:
-            message, value, is_final = self._call_tool()
+            message, value, is_final = carry_out()
             failed = isinstance(value, ToolCallExecutionError)
             result: dict[str, Any] = {"error": value} if failed else {"value": value}
             return dataclasses.replace(step, phase=Phase.COMPLETED, message=message, is_final=is_final, **result)
@@ -163,9 +202,37 @@ class ToldCall:
         value = completed.value if completed.error is None else completed.error
         return cast(ToolMessage, completed.message), value, completed.is_final
 
-    def _call_tool(self) -> ToolResult[Any]:
-        with self._ids.below(self._id):
-            return call_tool(self._call)
+    def _authorized(self) -> DecodedToolCall[Any]:
+        """The call as it may be made.
+
+        Raises:
+            StepDenied: It may not be.
+        """
+        call = self._call
+        if not is_decided():
+            return call
+        effect = dataclasses.replace(
+            effect_of_call(call.tool, call.bound_args, name=call.name),
+            step_id=self._id,
+            run_id=self._ids.run_id,
+            replayed=attempt_of(self._id)[1],
+        )
+        allowed = authorize(effect)
+        if allowed.arguments is effect.arguments:
+            return call
+        bound = inspect.BoundArguments(call.bound_args.signature, dict(allowed.arguments))
+        return dataclasses.replace(call, bound_args=bound)
+
+    def _call_tool(self, call: DecodedToolCall[Any]) -> ToolResult[Any]:
+        with self._ids.below(self._id), carrying_out(call.tool):
+            return call_tool(call)
+
+
+def _not_made(call: DecodedToolCall[Any], decision: Decision) -> ToolResult[Any]:
+    """What a call comes to that may not be made: the model reads why."""
+    error = StepDenied(decision)
+    message: ToolMessage = {"role": "tool", "tool_call_id": call.id, "content": f"This call was {error}"}
+    return message, ToolCallExecutionError(error, call), False
 
 
 def tell_end(ids: StepIds, value: Any) -> None:

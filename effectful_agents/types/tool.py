@@ -9,7 +9,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Literal, Self, overload
 
 from effectful_agents.errors import DefinitionError
 from effectful_agents.runtime import Operation
@@ -56,6 +56,10 @@ class Tool[**P, T](Operation[P, T]):
 
     # A handler of one skill forwards to the loop, which handles the `__apply__` of all skills.
     forwards_to_apply = True
+
+    # What is asked before each call of a tool by code, and with which arguments it goes on. `operations.authority` sets
+    # it, which knows what a tool must not: steps, and who decides about them.
+    before_call: ClassVar[Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None] = None
 
     description: str
     parameters: Mapping[str, Any] | None
@@ -219,6 +223,8 @@ class Tool[**P, T](Operation[P, T]):
         def __call__(self, /, *args, **kwargs):
             if args and is_a(args[0], type) and _is_class_method(self, args[0]):
                 return self._bind(args[0])(*args[1:], **kwargs)
+            if self.before_call is not None and not (self._owners and self._has_receiver(args)):
+                args, kwargs = self.before_call(self, args, kwargs)
             return super().__call__(*args, **kwargs)
 
         @classmethod

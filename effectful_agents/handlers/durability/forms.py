@@ -158,8 +158,8 @@ class ToolForm(Form[ToolStep]):
             call.name,
             digest(asked),
             asked,
-            repeatable=call.tool.idempotent,
-            again=call.tool.rerun or isinstance(call.tool, Skill),
+            repeatable=call.tool.idempotent or step.denied is not None,
+            again=(call.tool.rerun or isinstance(call.tool, Skill)) and step.denied is None,
         )
         self._step = step
         self._call: DecodedToolCall[Any] = call
@@ -188,7 +188,8 @@ class ToolForm(Form[ToolStep]):
     def came(self, result: ToolStep) -> dict[str, Any]:
         body: dict[str, Any] = {"message": to_jsonable(result.message)}
         if isinstance(result.error, ToolCallExecutionError):
-            return body | {"told": self.raised(result.error)}
+            not_made = {"not made": True} if result.denied is not None else {}
+            return body | {"told": self.raised(result.error)} | not_made
         if not result.is_final:
             return body
         body["final"] = True

@@ -60,7 +60,9 @@ class Pending:
         self._outer: Pending | None = None
         self._attempt = self._known.attempt
         self._is_replayed = self._known.outcome is Outcome.DONE
-        self.is_answered = self._is_replayed and not (form.again or self._body().get("again"))
+        self.is_answered = self._is_replayed and (
+            "not made" in self._body() or not (form.again or self._body().get("again"))
+        )
         if self._known.outcome is Outcome.UNCERTAIN and not form.again:
             if not form.repeatable:
                 raise run.ended(UncertainEffect(form.step_id, detail=_how_to_settle(run, form)))

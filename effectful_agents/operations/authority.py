@@ -1,0 +1,243 @@
+"""Asking before an effect whether it may happen: what everything does that is about to have one."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import inspect
+from collections.abc import Generator
+from typing import Any, cast
+
+from effectful_agents.errors import StepDenied
+from effectful_agents.operations.journal import attempt_of, perform_step, record
+from effectful_agents.operations.policy import (
+    Answer,
+    Decision,
+    Disposition,
+    EffectKind,
+    ProposedEffect,
+    Question,
+    callers,
+    enforced,
+    is_decided,
+    judged,
+    request_approval,
+)
+from effectful_agents.operations.steps import ApprovalStep, Phase, StepIds, current_ids, emit
+from effectful_agents.runtime import interpretation
+from effectful_agents.types import Risk, Skill, Tool
+from effectful_agents.types.walk import tools_in_scope
+
+__all__ = ["ask_person", "authorize", "carrying_out", "effect_of_call", "risk_of"]
+
+
+def authorize(effect: ProposedEffect) -> ProposedEffect:
+    """Ask whether an effect may happen, and a person where somebody has to be asked.
+
+    Args:
+        effect: What is about to happen.
+
+    Returns:
+        The effect with the arguments that it may happen with. Where nobody decides, that is the effect itself.
+
+    Raises:
+        StepDenied: It may not happen, and whoever asked goes on without it.
+        Denied: It may not happen, and the call ends.
+        Suspended: The run waits for a person.
+        MissingHandlerError: A person has to be asked, and nobody asks them.
+    """
+    if not is_decided():
+        return effect
+    effect, decision = judged(effect)
+    if effect.replayed:
+        return _as_it_was_approved(effect)
+    answer = None
+    if decision.disposition is Disposition.REQUIRE_APPROVAL:
+        answer = ask_person(_question(effect, decision))
+        effect, decision = _answered(effect, decision, answer)
+    enforced(effect, decision, answer)
+    return effect
+
+
+def _question(effect: ProposedEffect, decision: Decision) -> Question:
+    text = decision.message or f"May `{effect.name or effect.kind}` be done?"
+    return Question(
+        text=text, effect=effect, reason_code=decision.reason_code, step_id=effect.step_id, run_id=effect.run_id
+    )
+
+
+def _answered(effect: ProposedEffect, decision: Decision, answer: Answer) -> tuple[ProposedEffect, Decision]:
+    """What is decided once a person has answered: they can allow what needs approval, and nothing else."""
+    if not answer.approved:
+        message = f"A person refused it: {answer.reason}" if answer.reason else "A person refused it."
+        return effect, Decision(Disposition.DENY_STEP, "refused", message, rule=decision.rule)
+    if answer.arguments is not None:
+        effect, decision = judged(effect.with_arguments(answer.arguments))
+    if decision.disposition > Disposition.REQUIRE_APPROVAL:
+        return effect, decision
+    return effect, Decision(Disposition.ALLOW, "approved", answer.reason, rule=decision.rule)
+
+
+def ask_person(question: Question) -> Answer:
+    """Perform `request_approval` as a step of its own, below the one that it is about, and tell of it."""
+    ids = current_ids()
+    if ids is None:
+        return request_approval(question)
+    step = ApprovalStep(
+        step_id=_place_of_approval(ids, question.step_id),
+        phase=Phase.ATTEMPTED,
+        skill=cast(Any, ids.skill),  # None where code of the program is asked about
+        prompt=None if ids.skill is None else ids.skill.template.stamp,
+        depth=ids.depth,
+        run_id=ids.run_id,
+        question=question,
+    )
+    step = dataclasses.replace(step, replayed=attempt_of(step.step_id)[1])
+    if emit in interpretation():
+        emit(step)
+    completed = perform_step(
+        step, lambda: dataclasses.replace(step, phase=Phase.COMPLETED, decision=request_approval(question))
+    )
+    if emit in interpretation():
+        emit(completed)
+    return completed.decision
+
+
+def _place_of_approval(ids: StepIds, step_id: str) -> str:
+    if not step_id:
+        return ids.next("approval")
+    # Below the step and not beside it, which would have the step at another place when its run is resumed.
+    return StepIds(prefix=f"{step_id}/approval/").next("approval")
+
+
+def _as_it_was_approved(effect: ProposedEffect) -> ProposedEffect:
+    """An effect that has happened, with the arguments that a person gave it, if one was asked."""
+    ids = current_ids()
+    if ids is None or not attempt_of(_place_of_approval(ids, effect.step_id))[1]:
+        return effect
+    return effect.with_arguments(ask_person(Question(text="", effect=effect, step_id=effect.step_id)).arguments)
+
+
+# --- tools that code calls --------------------------------------------------------------------------------------------
+
+_carried_out: contextvars.ContextVar[list[Tool]] = contextvars.ContextVar("effectful_agents_carried_out")
+"""The tool whose call has been decided about and that is about to be called; empty once it was."""
+
+
+@contextlib.contextmanager
+def carrying_out(tool: Tool) -> Generator[None]:
+    """Where a tool is called once because a model called it, which has been decided about."""
+    token = _carried_out.set([tool])
+    try:
+        yield
+    finally:
+        _carried_out.reset(token)
+
+
+def _is_carried_out(tool: Tool) -> bool:
+    left = _carried_out.get([])
+    if tool not in left:
+        return False
+    left.clear()
+    return True
+
+
+def _before_call(
+    tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a tool is to be called with, if it may be.
+
+    Raises:
+        StepDenied: It may not be called.
+        Denied: It may not, and the call in which it would be ends.
+    """
+    if not is_decided() or _is_carried_out(tool):
+        return args, kwargs
+    chain = callers()
+    if isinstance(tool, Skill) and not chain:  # a call of the program's: what it does is asked about
+        return args, kwargs
+    bound = tool.arguments_of(*args, **kwargs)
+    effect = authorize_by_code(effect_of_call(tool, bound, by_code=True))
+    bound = inspect.BoundArguments(bound.signature, dict(effect.arguments))
+    return bound.args, bound.kwargs
+
+
+Tool.before_call = staticmethod(_before_call)
+
+
+def effect_of_call(
+    tool: Tool, bound: inspect.BoundArguments, *, name: str = "", by_code: bool = False
+) -> ProposedEffect:
+    """What a call of a tool is, to be decided about."""
+    whole = inspect.BoundArguments(bound.signature, dict(bound.arguments))
+    whole.apply_defaults()
+    return ProposedEffect(
+        kind=EffectKind.DELEGATE if isinstance(tool, Skill) else EffectKind.TOOL_CALL,
+        name=name or tool.__name__,
+        arguments=dict(whole.arguments),
+        tool=tool,
+        risk=risk_of(tool),
+        callers=callers(),
+        by_code=by_code,
+    )
+
+
+def authorize_by_code(effect: ProposedEffect) -> ProposedEffect:
+    """`authorize` for what code is about to do; in a run, a denial that the program survives is written down.
+
+    So a run that is resumed goes on in the same way, though a policy should have changed meanwhile.
+    """
+    ids = current_ids()
+    if ids is None:
+        return authorize(effect)
+    kind = "call" if effect.kind is EffectKind.DELEGATE else "tool"
+    step_id = ids.coming(kind)
+    denial = StepIds(prefix=f"{step_id}/denied/", run_id=ids.run_id)
+    _, was_denied = attempt_of(denial.coming("record"))
+    effect = dataclasses.replace(effect, step_id=step_id, run_id=ids.run_id, replayed=attempt_of(step_id)[1])
+    if was_denied:
+        return _denied(ids, kind, denial, StepDenied(Decision(Disposition.DENY_STEP)))
+    try:
+        return authorize(effect)
+    except StepDenied as error:
+        return _denied(ids, kind, denial, error)
+
+
+def _denied(ids: StepIds, kind: str, denial: StepIds, error: StepDenied) -> ProposedEffect:
+    def deny() -> None:
+        raise error
+
+    ids.next(kind)
+    with denial:
+        record(deny)
+    raise error
+
+
+# --- risk -------------------------------------------------------------------------------------------------------------
+
+
+def risk_of(tool: Tool) -> Risk:
+    """What a tool can do to the world; of a skill, the highest of what it declares and of all that it could call.
+
+    >>> from effectful_agents import NotHandled
+    >>> @Tool.define(risk=Risk.HARD_WRITE)
+    ... def send(text: str) -> None:
+    ...     '''Send a mail.'''
+    >>> @Skill.define
+    ... def inform(topic: str) -> str:
+    ...     '''Inform everybody of {topic}.'''
+    ...     raise NotHandled
+    >>> risk_of(inform)
+    <Risk.HARD_WRITE: 2>
+    """
+    highest, seen, left = Risk.READ, set[Tool](), [tool]
+    while left:
+        one = left.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        highest = max(highest, one.risk)
+        if isinstance(one, Skill) and one.uses_tools:
+            left += tools_in_scope(one.__context__, one.receiver)
+    return highest

@@ -1,0 +1,318 @@
+"""Deciding about effects: whether what leaves the loop may happen, who is asked, and what they said.
+
+Whoever is about to have an effect asks `authorize` first: for a request to the model and a tool call of the model where
+they become steps, for a tool that code calls where it is called, for an import where the executor makes it, for
+memory where it is read or written. `authorize` performs `decide`, in which every policy that is installed has its say.
+
+A policy is a handler of `decide` that answers and forwards: the strictest answer wins, whatever the order. See
+`handlers.policy.Policy`, which is how to write one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from effectful_agents.errors import AgentsError, Denied, MissingHandlerError, StepDenied
+from effectful_agents.operations.world import now
+from effectful_agents.runtime import Operation, SignalScope, entered_scopes, interpretation
+from effectful_agents.types import Risk, Skill, Tool
+
+if TYPE_CHECKING:
+    from effectful_agents.messages import Request
+
+__all__ = [
+    "ALLOW",
+    "Answer",
+    "Decision",
+    "DecisionRecord",
+    "Disposition",
+    "EffectKind",
+    "ProposedEffect",
+    "Question",
+    "callers",
+    "decide",
+    "decided",
+    "is_decided",
+    "judged",
+    "request_approval",
+    "strictest",
+]
+
+_log = logging.getLogger(__name__)
+
+
+class EffectKind(enum.StrEnum):
+    """What an effect is: what `GrantEffects` grants, by these names."""
+
+    MODEL_CALL = "model_call"
+    TOOL_CALL = "tool_call"
+    DELEGATE = "delegate"
+    """A skill that is called in a call of another: by the model, or by code."""
+    IMPORT = "import"
+    """A module that code of the model imports."""
+    MEMORY_READ = "memory_read"
+    MEMORY_WRITE = "memory_write"
+    MEMORY_FLUSH = "memory_flush"
+    MEMORY_CONSOLIDATE = "memory_consolidate"
+
+
+class Disposition(enum.IntEnum):
+    """What becomes of an effect, in ascending strictness."""
+
+    ALLOW = 0
+    """It happens."""
+    REQUIRE_APPROVAL = 1
+    """Somebody is asked (`request_approval`), and says so or not."""
+    DENY_STEP = 2
+    """It does not happen; the model is told why, and goes on."""
+    TERMINATE_RUN = 3
+    """It does not happen, and the call ends with `Denied`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What a policy says about an effect.
+
+    Attributes:
+        disposition: What is to become of it.
+        reason_code: Why, as a word for programs.
+        message: Why, in a sentence: for the model, and for whoever reads the log.
+        rule: The name of the policy that said so.
+        arguments: Arguments that take the place of those that were asked for; None leaves them.
+
+    >>> Decision(Disposition.DENY_STEP, "too_late", "No mails after ten.").message
+    'No mails after ten.'
+    """
+
+    disposition: Disposition = Disposition.ALLOW
+    reason_code: str = ""
+    message: str = ""
+    _: dataclasses.KW_ONLY
+    rule: str = ""
+    arguments: Mapping[str, Any] | None = None
+
+    @property
+    def allows(self) -> bool:
+        """Whether the effect happens without further ado."""
+        return self.disposition is Disposition.ALLOW
+
+
+ALLOW = Decision()
+"""Nothing speaks against it."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ProposedEffect:
+    """Something that is about to happen, if it may.
+
+    Attributes:
+        kind: What it is.
+        name: The tool, skill or module by name; for a request, the model where it names one.
+        arguments: The decoded arguments, by the names of the parameters, defaults included.
+        tool: The tool or skill that is called.
+        request: The request, of a model call.
+        risk: What it can do to the world: as its tool declares; of a skill, the highest of what it could call.
+        callers: The skills in whose calls it happens, the outermost first.
+        by_code: Whether code calls the tool, of the program or of a model, and not the model in a reply.
+        step_id: Its place in the run or call; empty outside of calls.
+        run_id: The run; empty where there is none.
+        replayed: Whether it has happened before this run was resumed, and will only be told again: then the decision
+            changes nothing, and a policy that counts can count it.
+    """
+
+    kind: EffectKind
+    name: str = ""
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    tool: Tool[..., Any] | None = None
+    request: Request | None = None
+    risk: Risk = Risk.READ
+    callers: tuple[Skill[..., Any], ...] = ()
+    by_code: bool = False
+    step_id: str = ""
+    run_id: str = ""
+    replayed: bool = False
+
+    def with_arguments(self, arguments: Mapping[str, Any] | None) -> Self:
+        """The same with other arguments; None leaves them."""
+        return self if arguments is None else dataclasses.replace(self, arguments=arguments)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DecisionRecord:
+    """One row of the decision log.
+
+    Attributes:
+        effect: What was asked about: as it was after all amendments.
+        decision: What was decided; `rule` says who.
+        answer: What a person said, where one was asked.
+        at: When, in seconds since 1970-01-01 UTC.
+    """
+
+    effect: ProposedEffect
+    decision: Decision
+    answer: Answer | None = None
+    at: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a person is asked.
+
+    Attributes:
+        effect: What is to be approved; None where the model wants to know something.
+        text: What is asked, for people.
+        reason_code: Why the person is asked, as a word for programs.
+        step_id: The step of the run that waits for the answer.
+        run_id: The run; empty where there is none.
+    """
+
+    text: str
+    effect: ProposedEffect | None = None
+    reason_code: str = ""
+    step_id: str = ""
+    run_id: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a person said.
+
+    Attributes:
+        approved: Whether the effect may happen.
+        reason: Why not, or whatever they said; the model is told it when they refuse.
+        arguments: Arguments that take the place of those that were asked about, decoded; None leaves them.
+        text: The answer to a question of the model.
+        by: Who said it.
+    """
+
+    approved: bool = True
+    reason: str = ""
+    arguments: Mapping[str, Any] | None = None
+    text: str = ""
+    by: str = ""
+
+
+@Operation.define
+def decide(effect: ProposedEffect) -> Decision:
+    """Say whether an effect may happen; by default it may.
+
+    A handler says what it thinks and forwards, with the effect as it amended it, so that all others are asked as well:
+    `return strictest(mine, fwd(effect.with_arguments(mine.arguments)))`. `handlers.policy.Policy` does that.
+    """
+    return ALLOW
+
+
+@Operation.define
+def decided(record: DecisionRecord) -> None:
+    """Tell what was decided about an effect, before it happens or not; by default nobody listens.
+
+    A handler forwards, and does not raise.
+    """
+
+
+@Operation.define
+def request_approval(question: Question) -> Answer:
+    """Ask a person whether an effect may happen, or what the model wants to know.
+
+    A handler answers in place, or raises `Suspended`: then the run ends here, and is asked the same again when it is
+    resumed.
+
+    Raises:
+        MissingHandlerError: Nobody is there to be asked.
+    """
+    raise MissingHandlerError(
+        "request_approval",
+        f"A person has to be asked ({question.text}). Install a handler: `handler({{request_approval: function}})`, "
+        "`AskInTerminal()` or `HumanInteraction(…)` of `effectful_agents.handlers.policy`.",
+    )
+
+
+def is_decided() -> bool:
+    """Whether anybody decides about effects here."""
+    return decide in interpretation()
+
+
+def callers() -> tuple[Skill[..., Any], ...]:
+    """The skills in whose calls the code is, the outermost first."""
+    owners = (scope.owner for scope in reversed(entered_scopes()) if isinstance(scope, SignalScope))
+    return tuple(owner for owner in owners if isinstance(owner, Skill))
+
+
+def strictest(*decisions: Decision) -> Decision:
+    """The strictest of several decisions, the first of those that are equally strict; with the last amendment.
+
+    >>> deny = Decision(Disposition.DENY_STEP, rule="quiet hours")
+    >>> strictest(ALLOW, deny, Decision(Disposition.REQUIRE_APPROVAL)).rule
+    'quiet hours'
+    """
+    chosen = max(decisions, key=lambda decision: decision.disposition)
+    amended = [decision.arguments for decision in decisions if decision.arguments is not None]
+    if not amended or chosen.arguments is amended[-1]:
+        return chosen
+    return dataclasses.replace(chosen, arguments=amended[-1])
+
+
+def judged(effect: ProposedEffect) -> tuple[ProposedEffect, Decision]:
+    """Perform `decide` until nobody amends the arguments any more; gives the effect as it may happen.
+
+    A policy that raises denies: the effect does not happen, and the error is logged.
+    """
+    for _ in range(_ROUNDS):
+        try:
+            decision = decide(effect)
+            amended = effect.with_arguments(_fitting(effect, decision.arguments))
+        except Exception as error:
+            if isinstance(error, AgentsError) and error.ends_call:
+                raise
+            _log.exception("a policy failed when it was asked about `%s`; so it is denied", effect.name)
+            return effect, _FAILED
+        if decision.disposition > Disposition.REQUIRE_APPROVAL or _same(amended.arguments, effect.arguments):
+            return effect, decision
+        effect = amended
+    _log.error("the policies went on amending the arguments of `%s`; so it is denied", effect.name)
+    return effect, _ENDLESS
+
+
+_ROUNDS = 8
+_FAILED = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.", rule="policy_error")
+_ENDLESS = Decision(Disposition.DENY_STEP, "policy_error", "Rules contradict each other.", rule="policy_error")
+
+
+def _fitting(effect: ProposedEffect, arguments: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Amended arguments, if the tool can be called with them."""
+    if arguments is not None and arguments.keys() != effect.arguments.keys():
+        raise ValueError(f"the amended arguments of `{effect.name}` are not those of its parameters: {list(arguments)}")
+    return arguments
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if one is other:
+        return True
+    return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    try:
+        return type(one) is type(other) and bool(one == other)
+    except Exception:  # an array, say; then it counts as another
+        return False
+
+
+def enforced(effect: ProposedEffect, decision: Decision, answer: Answer | None = None) -> None:
+    """Tell what was decided about an effect, and raise unless it may happen.
+
+    Raises:
+        StepDenied: It may not, and whoever asked goes on.
+        Denied: It may not, and the call ends.
+    """
+    decided(DecisionRecord(effect=effect, decision=decision, answer=answer, at=now()))
+    if decision.disposition is Disposition.TERMINATE_RUN:
+        raise Denied(decision)
+    if decision.disposition is Disposition.DENY_STEP:
+        raise StepDenied(decision)
