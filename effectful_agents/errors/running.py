@@ -42,7 +42,7 @@ class LimitExceeded(AgentsError):
     """
 
     def __init__(self, limit: str, value: float, *, messages: Sequence[Message] = (), advice: str = "") -> None:
-        super().__init__(f"the limit `{limit}` of {value} was reached{'. ' if advice else ''}{advice}")
+        super().__init__(f"the limit `{limit}` of {value} was reached. {advice}".rstrip())
         self.limit = limit
         self.value = value
         self.messages = tuple(messages)

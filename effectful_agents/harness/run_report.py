@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from effectful_agents.handlers.durability import unsettled
-from effectful_agents.handlers.provision.prices import cost_of
 from effectful_agents.messages import Usage
+from effectful_agents.operations.prices import cost_of
 from effectful_agents.operations.records import Record, RunInfo, RunState, RunStatus
 
 __all__ = ["list_of_runs", "steps_of_run"]

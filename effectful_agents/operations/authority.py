@@ -143,9 +143,7 @@ def _is_carried_out(tool: Tool) -> bool:
     return True
 
 
-def _before_call(
-    tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _before_call(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What a tool is to be called with, if it may be.
 
     Raises:

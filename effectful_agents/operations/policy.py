@@ -36,6 +36,8 @@ __all__ = [
     "callers",
     "decide",
     "decided",
+    "ending_calls",
+    "enforced",
     "is_decided",
     "judged",
     "request_approval",
@@ -304,6 +306,14 @@ def _equal(one: Any, other: Any) -> bool:
         return False
 
 
+def ending_calls[E: Exception](error: E) -> E:
+    """Have the calls in which the code is end with an error, though something inside should eat it."""
+    for scope in entered_scopes():
+        if isinstance(scope, SignalScope):
+            scope.stop(lambda: error)
+    return error
+
+
 def enforced(effect: ProposedEffect, decision: Decision, answer: Answer | None = None) -> None:
     """Tell what was decided about an effect, and raise unless it may happen.
 
@@ -313,6 +323,6 @@ def enforced(effect: ProposedEffect, decision: Decision, answer: Answer | None =
     """
     decided(DecisionRecord(effect=effect, decision=decision, answer=answer, at=now()))
     if decision.disposition is Disposition.TERMINATE_RUN:
-        raise Denied(decision)
+        raise ending_calls(Denied(decision))
     if decision.disposition is Disposition.DENY_STEP:
         raise StepDenied(decision)

@@ -22,7 +22,7 @@ from effectful_agents.operations.loop import (
     model_in_use,
     send_request,
 )
-from effectful_agents.operations.policy import Decision, EffectKind, ProposedEffect, callers, is_decided
+from effectful_agents.operations.policy import Decision, EffectKind, ProposedEffect, callers, ending_calls, is_decided
 from effectful_agents.operations.steps import (
     DelegateStep,
     FinalStep,
@@ -87,7 +87,7 @@ def _authorize_request(request: Request, step_id: str = "", run_id: str = "") ->
     try:
         authorize(effect)
     except StepDenied as error:  # there is nothing to go on with
-        raise Denied(error.decision) from error
+        raise ending_calls(Denied(error.decision)) from error
 
 
 def _is_followed() -> bool:

@@ -1,4 +1,4 @@
-"""What tokens cost, by the table of prices that LiteLLM brings."""
+"""What tokens cost: by default, by the table of prices that LiteLLM brings."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from effectful_agents.messages import Usage
+from effectful_agents.runtime import Operation
 
 __all__ = ["cost_of"]
 
 
+@Operation.define
 def cost_of(model: str, usage: Usage) -> float | None:
-    """What the tokens of a model cost, in US dollars.
+    """What the tokens of a model cost, in US dollars. A handler may know other prices, and forwards for other models.
 
     Args:
         model: The name of the model, with or without its provider.

@@ -1,0 +1,232 @@
+"""How much calls may take: turns, tool calls, tokens, money, time, calls inside calls."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Literal
+
+from effectful_agents.errors import ConfigurationError, LimitExceeded, OptionError
+from effectful_agents.messages import Usage, UserMessage
+from effectful_agents.operations.journal import perform_step
+from effectful_agents.operations.loop import call_agent, steer
+from effectful_agents.operations.policy import Decision, EffectKind, ProposedEffect, callers, decide
+from effectful_agents.operations.prices import cost_of
+from effectful_agents.operations.steps import ModelStep, StepEvent
+from effectful_agents.runtime import ObjectInterpretation, StopScope, entered_scopes, fwd, implements
+from effectful_agents.types import Skill
+
+__all__ = ["Limits"]
+
+_FINISH = "This is your last turn: answer now, with what you have, and call no more tools."
+
+
+class Limits(ObjectInterpretation[Any, Any]):
+    """End a call, or everything in the block, that takes more than it may.
+
+    A call of the program's and all calls nested in it share what is allowed. When a limit is reached the call ends with
+    `LimitExceeded`, before what would exceed it happens, and its history stays as it was; tokens and money are known
+    when a reply has come, and so the next request does not happen. What a run did before it was resumed counts. Tokens
+    and cost of it count where this stands inside of the `Journal`.
+
+    Args:
+        turns: Requests to models.
+        tool_calls: Calls of tools and skills, by the model or by code. One that was denied counts as well.
+        tokens: Tokens of prompts and replies together.
+        cost: US dollars, by the prices of `operations.prices.cost_of`.
+        seconds: Time.
+        nesting: How many calls of skills a call may be nested in; 0 for none.
+        per: What these hold for: each "call" that the program makes, or the "run", all that happens in the block.
+        finish: What the model is told before the last of the `turns`; empty: nothing.
+
+    Raises:
+        OptionError: A limit is no number, or below what it can be.
+        LimitExceeded: From a call. `limit` says which.
+        ConfigurationError: From a call: `cost` is limited, and the price of the model is not known.
+
+    >>> from effectful_agents import NotHandled, Skill, Tool, handler, harness
+    >>> from effectful_agents.testing import ScriptedModel, calls
+    >>> @Tool.define
+    ... def look() -> str:
+    ...     '''Look again.'''
+    ...     return "nothing yet"
+    >>> @Skill.define
+    ... def wait_for(event: str) -> str:
+    ...     '''Wait for {event}.'''
+    ...     raise NotHandled
+    >>> with handler(harness()), handler(ScriptedModel(*[calls("look")] * 9)), handler(Limits(tool_calls=3)):
+    ...     wait_for("spring")
+    Traceback (most recent call last):
+    effectful_agents.errors.LimitExceeded: the limit `tool_calls` of 3 was reached.
+    """
+
+    def __init__(
+        self,
+        *,
+        turns: int | None = None,
+        tool_calls: int | None = None,
+        tokens: int | None = None,
+        cost: float | None = None,
+        seconds: float | None = None,
+        nesting: int | None = None,
+        per: Literal["call", "run"] = "call",
+        finish: str = _FINISH,
+    ) -> None:
+        for name, value in {"turns": turns, "tokens": tokens}.items():
+            _check(name, value, int, 1)
+        _check("tool_calls", tool_calls, int, 0)
+        _check("nesting", nesting, int, 0)
+        _check("cost", cost, int | float, 0)
+        _check("seconds", seconds, int | float, math.ulp(0.0))
+        if per not in ("call", "run"):
+            raise OptionError(f"`per` is {per!r}; it can be 'call' or 'run'.")
+        self.turns = turns
+        self.tool_calls = tool_calls
+        self.tokens = tokens
+        self.cost = cost
+        self.seconds = seconds
+        self.nesting = nesting
+        self.per = per
+        self.finish = finish
+
+    # --- what is counted together -------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def while_installed(self) -> Generator[None]:
+        if self.per == "call" or self._spent is not None:
+            yield
+            return
+        with _Spent(self, "the block"):
+            yield
+
+    @implements(call_agent)
+    def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
+        if self.nesting is not None and len(callers()) > self.nesting:
+            raise _exceeded("nesting", self.nesting, f"`{skill.__name__}` was to be called inside of that many calls.")
+        if self._spent is not None:
+            return fwd()
+        with _Spent(self, f"`{skill.__name__}`") as spent:
+            try:
+                value = fwd()
+            except Exception:
+                spent.check()  # a request that was given no longer than the time left says so in its own way
+                raise
+            spent.finish()
+            return value
+
+    @property
+    def _spent(self) -> _Spent | None:
+        return next((scope for scope in entered_scopes() if isinstance(scope, _Spent) and scope.owner is self), None)
+
+    # --- what is counted ----------------------------------------------------------------------------------------------
+
+    @implements(decide)
+    def decide(self, effect: ProposedEffect) -> Decision:
+        spent = self._spent
+        if spent is not None:
+            name = _COUNTED.get(effect.kind)
+            if name == "turns":
+                self._check_spent(spent)
+            if name is not None:
+                spent.count(name, effect, getattr(self, name))
+        return fwd()
+
+    def _check_spent(self, spent: _Spent) -> None:
+        if self.tokens is not None and spent.tokens >= self.tokens:
+            raise _exceeded("tokens", self.tokens)
+        if self.cost is not None and spent.cost >= self.cost:
+            raise _exceeded("cost", self.cost)
+
+    @implements(perform_step)
+    def perform_step(self, step: StepEvent, body: Callable[[], StepEvent]) -> Any:
+        completed = fwd()
+        spent = self._spent
+        if isinstance(completed, ModelStep) and spent is not None and (self.tokens, self.cost) != (None, None):
+            response: Mapping[str, Any] = completed.response or {}
+            usage = Usage.from_wire(response.get("usage"))
+            spent.add(usage, self._cost(response.get("model") or completed.request.get("model") or "", usage))
+        return completed
+
+    def _cost(self, model: str, usage: Usage) -> float:
+        if self.cost is None:
+            return 0.0
+        cost = cost_of(model, usage)
+        if cost is None:
+            error = ConfigurationError(
+                f"`cost` is limited, and the price of `{model or 'the model'}` is not known. Limit `tokens`, "
+                "or say it with `handler({cost_of: function})`, of `effectful_agents.operations.prices`."
+            )
+            error.ends_call = True
+            raise error
+        return cost
+
+    @implements(steer)
+    def steer(self) -> Sequence[UserMessage]:
+        others: Sequence[UserMessage] = fwd()
+        spent = self._spent
+        if spent is None or self.turns is None or not self.finish or spent.counted["turns"] != self.turns - 1:
+            return others
+        if self.turns == 1:  # there was no turn before it in which the model could have gone on for long
+            return others
+        return [*others, {"role": "user", "content": self.finish}]
+
+    def manifest(self) -> Mapping[str, object]:
+        names = ("turns", "tool_calls", "tokens", "cost", "seconds", "nesting")
+        limits = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {"limits": limits, "per": self.per}
+
+
+_COUNTED: Mapping[EffectKind, Literal["turns", "tool_calls"]] = {
+    EffectKind.MODEL_CALL: "turns",
+    EffectKind.TOOL_CALL: "tool_calls",
+    EffectKind.DELEGATE: "tool_calls",
+}
+
+
+class _Spent(StopScope):
+    """A part of the program, and what it has taken of what is allowed; several threads may take of it at once."""
+
+    __slots__ = ("_counting", "_seen", "cost", "counted", "tokens")
+
+    def __init__(self, owner: Limits, what: str) -> None:
+        def too_late() -> LimitExceeded:
+            return _exceeded("seconds", owner.seconds or 0, f"{what} had so many seconds.")
+
+        super().__init__(owner, seconds=owner.seconds, too_late=too_late)
+        self.tokens = 0
+        self.cost = 0.0
+        self.counted = {"turns": 0, "tool_calls": 0}
+        self._counting = threading.Lock()
+        self._seen: set[str] = set()
+
+    def count(self, name: str, effect: ProposedEffect, limit: int | None) -> None:
+        """Take one more, unless it was taken: an effect that a policy amends is decided about again."""
+        with self._counting:
+            if effect.step_id in self._seen:
+                return
+            if limit is not None and self.counted[name] >= limit:
+                raise _exceeded(name, limit)
+            self.counted[name] += 1
+            if effect.step_id:
+                self._seen.add(effect.step_id)
+
+    def add(self, usage: Usage, cost: float) -> None:
+        with self._counting:
+            self.tokens += (usage.input or 0) + (usage.output or 0)
+            self.cost += cost
+
+
+def _exceeded(limit: str, value: float, advice: str = "") -> LimitExceeded:
+    error = LimitExceeded(limit, value, advice=advice)
+    error.ends_call = True
+    return error
+
+
+def _check(name: str, value: Any, kind: Any, least: float) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, kind) or not least <= value < math.inf:
+        above = "above 0" if 0 < least < 1 else f"at least {least}"
+        raise OptionError(f"`{name}` is {value!r}; it is a number, {above}, or None for no limit.")

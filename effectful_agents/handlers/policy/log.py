@@ -1,0 +1,89 @@
+"""Keeping what was decided."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from effectful_agents.operations.policy import DecisionRecord, decided
+from effectful_agents.runtime import ObjectInterpretation, fwd, implements
+
+__all__ = ["DecisionLog"]
+
+_log = logging.getLogger(__name__)
+
+
+class DecisionLog(ObjectInterpretation[Any, Any]):
+    """Keep every decision about an effect: who asked for what, by which rule it was decided, and when.
+
+    Effects are decided about where a policy is installed; without one there is nothing to keep. Of a run that is
+    resumed, what it does again from its journal is not decided again.
+
+    Args:
+        sink: Gets each record as well, from whichever thread it comes. If it raises, that is logged, and what was
+            decided stands.
+
+    >>> from effectful_agents import NotHandled, Skill, Tool, handler, harness
+    >>> from effectful_agents.handlers.policy import GrantEffects
+    >>> from effectful_agents.testing import ScriptedModel, calls
+    >>> @Tool.define
+    ... def send(text: str) -> str:
+    ...     '''Send a mail.'''
+    ...     return "sent"
+    >>> @Skill.define
+    ... def inform(topic: str) -> str:
+    ...     '''Inform everybody of {topic}.'''
+    ...     raise NotHandled
+    >>> log = DecisionLog()
+    >>> with handler(harness()), handler(ScriptedModel(calls("send", text="Hi"), "I could not.")):
+    ...     with handler(GrantEffects("model_call")), handler(log):
+    ...         inform("lunch")
+    'I could not.'
+    >>> [(record.effect.kind.value, record.decision.rule) for record in log.records]
+    [('model_call', ''), ('tool_call', 'grants'), ('model_call', '')]
+    """
+
+    def __init__(self, sink: Callable[[DecisionRecord], None] | None = None) -> None:
+        self._records: list[DecisionRecord] = []
+        self._sink = sink
+
+    @property
+    def records(self) -> Sequence[DecisionRecord]:
+        """What was decided, in order."""
+        return tuple(self._records)
+
+    def to_json_lines(self) -> str:
+        """The records as one line of JSON each: names and reasons, and none of the arguments."""
+        return "".join(json.dumps(row(record), ensure_ascii=False) + "\n" for record in self._records)
+
+    @implements(decided)
+    def decided(self, record: DecisionRecord) -> None:
+        self._records.append(record)
+        try:
+            if self._sink is not None:
+                self._sink(record)
+        except Exception:
+            _log.exception("the sink of a decision log failed")
+        fwd()
+
+
+def row(record: DecisionRecord) -> dict[str, Any]:
+    """A record as plain JSON, without the arguments."""
+    effect, decision = record.effect, record.decision
+    return {
+        "at": record.at,
+        "run_id": effect.run_id,
+        "step_id": effect.step_id,
+        "who": [caller.__name__ for caller in effect.callers],
+        "by_code": effect.by_code,
+        "kind": effect.kind.value,
+        "name": effect.name,
+        "risk": effect.risk.name,
+        "disposition": decision.disposition.name,
+        "reason_code": decision.reason_code,
+        "message": decision.message,
+        "rule": decision.rule,
+        "answered_by": record.answer.by if record.answer is not None else None,
+    }
