@@ -102,6 +102,11 @@ class Decision:
         """Whether the effect happens without further ado."""
         return self.disposition is Disposition.ALLOW
 
+    def by(self, rule: str) -> Self:
+        """The same, said by this rule, unless it says that already, or nothing."""
+        says_nothing = self.allows and self.arguments is None
+        return self if says_nothing or self.rule else dataclasses.replace(self, rule=rule)
+
 
 ALLOW = Decision()
 """Nothing speaks against it."""
@@ -148,15 +153,19 @@ class DecisionRecord:
     """One row of the decision log.
 
     Attributes:
-        effect: What was asked about: as it was after all amendments.
+        stage: What it was about: an "effect", or a text on its way: "ingress", "tool_result", "egress", "reflector".
+        effect: The effect that was asked about, as it was after all amendments; None for a text.
         decision: What was decided; `rule` says who.
         answer: What a person said, where one was asked.
+        callers: The skills in whose calls it was, the outermost first.
         at: When, in seconds since 1970-01-01 UTC.
     """
 
-    effect: ProposedEffect
     decision: Decision
+    effect: ProposedEffect | None = None
+    stage: str = "effect"
     answer: Answer | None = None
+    callers: tuple[Skill[..., Any], ...] = ()
     at: float = 0.0
 
 
@@ -321,7 +330,7 @@ def enforced(effect: ProposedEffect, decision: Decision, answer: Answer | None =
         StepDenied: It may not, and whoever asked goes on.
         Denied: It may not, and the call ends.
     """
-    decided(DecisionRecord(effect=effect, decision=decision, answer=answer, at=now()))
+    decided(DecisionRecord(effect=effect, decision=decision, answer=answer, callers=effect.callers, at=now()))
     if decision.disposition is Disposition.TERMINATE_RUN:
         raise ending_calls(Denied(decision))
     if decision.disposition is Disposition.DENY_STEP:

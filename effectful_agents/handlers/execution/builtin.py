@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any, Literal
 
 from effectful_agents.generated import parsed
+from effectful_agents.handlers.execution.imports import authorize_imports
 from effectful_agents.operations import code
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import SignalScope, implements
@@ -47,11 +48,13 @@ class BuiltinExecutor(PromptInjectingInterpretation):
     def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
         # As both globals and locals, so that what one piece binds the next one sees. A signal that a bare `except` in
         # the code has eaten comes out at the next operation, or here.
+        authorize_imports(bytecode)
         with SignalScope():
             builtins.exec(bytecode, env)
 
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
         # A copy: a `:=` in the expression, or the `__builtins__` that the interpreter puts in, changes nothing outside.
+        authorize_imports(bytecode)
         with SignalScope():
             return builtins.eval(bytecode, dict(env))

@@ -20,6 +20,7 @@ from effectful_agents.handlers.execution import decimals
 from effectful_agents.handlers.execution.alarms import uninterrupted
 from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
+from effectful_agents.handlers.execution.imports import authorize_imports
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
 from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX
 from effectful_agents.handlers.execution.limits import Limits, running
@@ -131,6 +132,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
 
     @implements(code.exec)
     def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
+        authorize_imports(bytecode)
         if self.isolation == "process":
             IsolatedRun(self.limits).exec(bytecode, env)
             return
@@ -144,6 +146,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
 
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
+        authorize_imports(bytecode)
         if self.isolation == "process":
             return IsolatedRun(self.limits).eval(bytecode, env)
         names = _Namespace({}, self.limits, _Namespace.of(env, self.limits).filled())

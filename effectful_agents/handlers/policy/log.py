@@ -60,27 +60,39 @@ class DecisionLog(ObjectInterpretation[Any, Any]):
 
     @implements(decided)
     def decided(self, record: DecisionRecord) -> None:
+        self.add(record)
+        fwd()
+
+    def add(self, record: DecisionRecord) -> None:
+        """Keep a record."""
         self._records.append(record)
         try:
             if self._sink is not None:
                 self._sink(record)
         except Exception:
             _log.exception("the sink of a decision log failed")
-        fwd()
 
 
 def row(record: DecisionRecord) -> dict[str, Any]:
     """A record as plain JSON, without the arguments."""
     effect, decision = record.effect, record.decision
+    about = (
+        {}
+        if effect is None
+        else {
+            "run_id": effect.run_id,
+            "step_id": effect.step_id,
+            "by_code": effect.by_code,
+            "kind": effect.kind.value,
+            "name": effect.name,
+            "risk": effect.risk.name,
+        }
+    )
     return {
         "at": record.at,
-        "run_id": effect.run_id,
-        "step_id": effect.step_id,
-        "who": [caller.__name__ for caller in effect.callers],
-        "by_code": effect.by_code,
-        "kind": effect.kind.value,
-        "name": effect.name,
-        "risk": effect.risk.name,
+        "who": [caller.__name__ for caller in record.callers],
+        "stage": record.stage,
+        **about,
         "disposition": decision.disposition.name,
         "reason_code": decision.reason_code,
         "message": decision.message,

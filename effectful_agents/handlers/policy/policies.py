@@ -73,18 +73,10 @@ class Policy(ObjectInterpretation[Any, Any]):
         except Exception:
             _log.exception("the policy `%s` failed when it was asked about `%s`; so it denies", self.name, effect.name)
             decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.")
-        if decision.allows and decision.arguments is None:
-            return decision
-        return decision if decision.rule else _named(decision, self.name)
+        return decision.by(self.name)
 
     def manifest(self) -> Mapping[str, object]:
         return {"policies": [self.name]}
-
-
-def _named(decision: Decision, rule: str) -> Decision:
-    return Decision(
-        decision.disposition, decision.reason_code, decision.message, rule=rule, arguments=decision.arguments
-    )
 
 
 class RiskPolicy(Policy):

@@ -1,0 +1,280 @@
+"""Rules for what is said, asked of tools, and answered."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import logging
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, Literal, Unpack, cast
+
+from effectful_agents.encoding import decode, dumps, encode
+from effectful_agents.errors import ConfigurationError, EncodingError, GovernanceRefused, OptionError
+from effectful_agents.handlers.policy.policies import Policy
+from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
+from effectful_agents.messages import Message, Request, Response, StreamEvent, SystemMessage
+from effectful_agents.operations.history import append_message
+from effectful_agents.operations.loop import call_agent, completion, write_system
+from effectful_agents.operations.policy import (
+    ALLOW,
+    Decision,
+    DecisionRecord,
+    Disposition,
+    ProposedEffect,
+    callers,
+    decided,
+    strictest,
+)
+from effectful_agents.operations.prompt import PromptSection
+from effectful_agents.operations.steps import StepEvent, emit
+from effectful_agents.operations.world import now
+from effectful_agents.runtime import fwd, handler, implements
+from effectful_agents.types import Skill
+
+__all__ = ["Governance"]
+
+_log = logging.getLogger(__name__)
+
+type Stage = Literal["ingress", "tool_result", "egress", "leaving"]
+type Reflector = Callable[[Any], Any]
+
+
+class Governance(Policy):
+    """Hold what is said, asked of tools, and answered to rules, which amend or refuse.
+
+    *Ingress*: what enters a conversation from the program, the system message included. A refusal ends the call. *Tool
+    calls*, by whatever way: the tool is called with the amended arguments, or the model is told that it was refused.
+    *Results of tools*, before the model reads them. *Egress*: what the model writes, before a conversation, a stream or
+    the program gets it, and the texts in the value that leaves the outermost call. Where there is a rule for that,
+    replies are not streamed while they are written, but told when they have passed. A refusal raises
+    `GovernanceRefused`, which names the rule; the call then leaves no trace in any history.
+
+    Install it inside of the stack, so that no other handler sees what it would have amended.
+
+    Args:
+        preconditions: The rules, in the order in which they are asked.
+        reflector: Looks at the value of each call that the program makes, in the end: a function or skill of one
+            argument, which returns None, `Refuse(…)`, or another value. One that raises is recorded and passed over.
+        decisions: Gets every record of the decision log, as `DecisionLog().add` does.
+
+    Raises:
+        OptionError: One of `preconditions` is no rule.
+        GovernanceRefused: From a call: see above.
+
+    >>> from effectful_agents import NotHandled, Skill, handler, harness
+    >>> from effectful_agents.testing import ScriptedModel
+    >>> @Skill.define
+    ... def answer(question: str) -> str:
+    ...     '''{question}'''
+    ...     raise NotHandled
+    >>> no_prices = Rule("no prices", egress=lambda text: Refuse("Prices are confidential.") if "€" in text else None)
+    >>> with handler(harness()), handler(ScriptedModel("It costs 900 €.")), handler(Governance([no_prices])):
+    ...     answer("What does it cost?")
+    Traceback (most recent call last):
+    effectful_agents.errors.GovernanceRefused: Prices are confidential. (rule: no prices)
+    """
+
+    def __init__(
+        self,
+        preconditions: Iterable[Rule] = (),
+        *,
+        reflector: Reflector | None = None,
+        decisions: Callable[[DecisionRecord], None] | None = None,
+    ) -> None:
+        super().__init__(name="governance")
+        self.rules = tuple(preconditions)
+        for rule in self.rules:
+            if not isinstance(rule, Rule):
+                raise OptionError(f"`preconditions` are rules; this is {type(rule).__name__}: use `Rule(…)`.")
+        self._reflector = reflector
+        self._decisions = decisions
+        self._installed = 0
+
+    @contextlib.contextmanager
+    def while_installed(self) -> Generator[None]:
+        if not self._installed:
+            for rule in self.rules:
+                rule.begin()
+        self._installed += 1
+        try:
+            yield
+        finally:
+            self._installed -= 1
+
+    def manifest(self) -> Mapping[str, object]:
+        stages = sorted({f"governance.{stage}" for rule in self.rules for stage in rule.stages})
+        if self._reflector is not None:
+            stages.append("governance.reflector")
+        return {"stages": stages, "preconditions": [rule.name for rule in self.rules]}
+
+    # --- what enters a conversation -----------------------------------------------------------------------------------
+
+    @implements(append_message)
+    def append_message(self, message: Message) -> None:
+        stage: Stage | None = _STAGES.get(message["role"])
+        return fwd() if stage is None else fwd(self._message(stage, message))
+
+    @implements(write_system)
+    def write_system(self, document: PromptSection) -> SystemMessage:
+        return cast(SystemMessage, self._message("ingress", fwd()))
+
+    def _message(self, stage: Stage, message: Any) -> Any:
+        return _with_texts(message, "content", lambda text: self._passed(stage, text))
+
+    # --- what is asked of tools ---------------------------------------------------------------------------------------
+
+    def judge(self, effect: ProposedEffect, /) -> Decision:
+        said = ALLOW
+        for rule in self.rules:
+            if "tool_call" in rule.stages and effect.tool is not None:
+                decision = _of_rule(rule, effect)
+                effect = effect.with_arguments(decision.arguments)
+                said = strictest(said, decision)
+        return said
+
+    @implements(decided)
+    def decided(self, record: DecisionRecord) -> None:
+        if self._decisions is not None:
+            self._decisions(record)
+        fwd()
+
+    # --- what leaves --------------------------------------------------------------------------------------------------
+
+    @implements(completion)
+    def completion(self, **request: Unpack[Request]) -> Response:
+        if not self._has_egress:
+            return fwd()
+        # What is told in pieces could not be taken back: who makes the request tells the whole reply, when it is here.
+        with handler({emit: _only_steps}):
+            response: Response = fwd()
+        choices = [
+            {**choice, "message": _with_texts(choice["message"], "content", lambda text: self._passed("egress", text))}
+            for choice in response["choices"]
+        ]
+        return cast(Response, {**response, "choices": choices})
+
+    @implements(call_agent)
+    def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
+        value = fwd()
+        if callers() or _reflecting.get():
+            return value
+        if self._has_egress:
+            value = self._leaving(value, skill.result_type(*args, **kwargs))
+        return value if self._reflector is None else self._reflected(value, self._reflector)
+
+    @property
+    def _has_egress(self) -> bool:
+        return any("egress" in rule.stages for rule in self.rules)
+
+    def _leaving(self, value: Any, tp: Any) -> Any:
+        """The value with its texts as the rules amend them."""
+        if isinstance(value, str):
+            return self._passed("leaving", value)
+        try:
+            encoded = encode(value, tp)
+        except EncodingError:  # it has no texts that could be read: a function, say
+            return value
+        amended = _mapped(encoded, lambda text: self._passed("leaving", text))
+        return value if amended == encoded else decode(dumps(amended), tp)
+
+    def _reflected(self, value: Any, reflector: Reflector) -> Any:
+        token = _reflecting.set(True)
+        try:
+            said = reflector(value)
+        except Exception as error:
+            _log.exception("the reflector failed; what it was to look at passes")
+            self._record("reflector", Decision(reason_code="reflector_error", message=type(error).__name__))
+            return value
+        finally:
+            _reflecting.reset(token)
+        if isinstance(said, Refuse):
+            raise self._refused("reflector", "reflector", said)
+        if said is None:
+            return value
+        self._record("reflector", Decision(reason_code="amended", rule="reflector"))
+        return said
+
+    # --- rules about texts --------------------------------------------------------------------------------------------
+
+    def _passed(self, stage: Stage, text: str) -> str:
+        """A text as all rules leave it.
+
+        Raises:
+            GovernanceRefused: One does not let it pass; a result of a tool then reads so instead.
+        """
+        for rule in self.rules:
+            if ("egress" if stage == "leaving" else stage) not in rule.stages:
+                continue
+            said = _said(rule, getattr(rule, stage), text)
+            if isinstance(said, Refuse):
+                error = self._refused(rule.name, stage, said)
+                if stage == "tool_result":
+                    return f"(Withheld: {error})"
+                raise error
+            if said is not None and said != text:
+                self._record(stage, Decision(reason_code="amended", rule=rule.name))
+                text = said
+        return text
+
+    def _refused(self, rule: str, stage: str, refusal: Refuse) -> GovernanceRefused:
+        error = GovernanceRefused(rule, f"{refusal.message} (rule: {rule})" if refusal.message else "")
+        self._record(stage, Decision(Disposition.DENY_STEP, "refused", refusal.message, rule=rule))
+        return error
+
+    def _record(self, stage: str, decision: Decision) -> None:
+        decided(DecisionRecord(stage=stage, decision=decision, callers=callers(), at=now()))
+
+
+_STAGES: Mapping[str, Stage] = {"user": "ingress", "system": "ingress", "tool": "tool_result"}
+
+_reflecting: contextvars.ContextVar[bool] = contextvars.ContextVar("effectful_agents_reflecting", default=False)
+"""Whether a reflector is at work: what it asks a model is not reflected on."""
+
+
+def _of_rule(rule: Rule, effect: ProposedEffect) -> Decision:
+    try:
+        said = rule.tool_call(effect)
+        decision = ALLOW if said is None else said if isinstance(said, Decision) else Decision(Disposition(said))
+    except Exception:
+        _log.exception("the rule `%s` failed when it was asked about `%s`; so it refuses", rule.name, effect.name)
+        decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.")
+    return decision.by(rule.name)
+
+
+def _said(rule: Rule, function: Callable[[str], Any], text: str) -> str | Refuse | None:
+    try:
+        said = function(text)
+    except Exception:
+        _log.exception("the rule `%s` failed; so it refuses", rule.name)
+        return Refuse("A rule could not be applied to it.")
+    if said is None or isinstance(said, str | Refuse):
+        return said
+    raise ConfigurationError(
+        f"the rule `{rule.name}` returned {type(said).__name__}; it returns the text amended, `Refuse(…)` or None."
+    )
+
+
+def _with_texts(message: Mapping[str, Any], key: str, change: Callable[[str], str]) -> Any:
+    """A message with its texts changed; what is no text stays."""
+    content = message.get(key)
+    if isinstance(content, str):
+        changed: Any = change(content)
+    elif isinstance(content, list):
+        changed = [_with_texts(part, "text", change) if part.get("type") == "text" else part for part in content]
+    else:
+        return message
+    return message if changed == content else {**message, key: changed}
+
+
+def _mapped(data: Any, change: Callable[[str], str]) -> Any:
+    """Plain JSON with its texts changed; names stay as they are."""
+    if isinstance(data, str):
+        return change(data)
+    if isinstance(data, list):
+        return [_mapped(one, change) for one in data]
+    return {name: _mapped(one, change) for name, one in data.items()} if isinstance(data, dict) else data
+
+
+def _only_steps(event: StreamEvent | StepEvent) -> None:
+    if isinstance(event, StepEvent):
+        fwd()

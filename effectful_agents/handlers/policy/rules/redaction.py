@@ -1,0 +1,138 @@
+"""Keeping secrets and personal data from models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from effectful_agents.errors import OptionError
+from effectful_agents.handlers.policy.rules.rule import Rule
+from effectful_agents.operations.policy import Decision, ProposedEffect
+
+__all__ = ["PATTERNS", "Redaction"]
+
+
+def _is_card(digits: str) -> bool:
+    """Whether digits have the check digit of a card's number."""
+    numbers = [int(digit) for digit in re.sub(r"\D", "", digits)]
+    doubled = [sum(divmod(2 * number, 10)) for number in numbers[-2::-2]]
+    return 13 <= len(numbers) <= 19 and len(set(numbers)) > 1 and (sum(numbers[::-2]) + sum(doubled)) % 10 == 0
+
+
+def _is_account(text: str) -> bool:
+    """Whether a text has the check digits of an IBAN."""
+    compact = re.sub(r"\s", "", text).upper()
+    moved = compact[4:] + compact[:4]
+    return 15 <= len(compact) <= 34 and int("".join(str(int(character, 36)) for character in moved)) % 97 == 1
+
+
+# None of them takes longer than in proportion to the text: what repeats is bounded.
+PATTERNS: Mapping[str, str] = {
+    "KEY": r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[\s\S]{0,10000}?-----END [A-Z ]{0,30}PRIVATE KEY-----",
+    "TOKEN": r"\b(?:sk-[A-Za-z0-9_-]{16,200}|gh[pousr]_[A-Za-z0-9]{20,100}|github_pat_[A-Za-z0-9_]{20,200}"
+    r"|xox[abprs]-[A-Za-z0-9-]{10,200}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|glpat-[A-Za-z0-9_-]{20,60}"
+    r"|eyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,1000})",
+    "EMAIL": r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}\b",
+    "IBAN": r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b",
+    "CARD": r"(?<![\d.])\d(?:[ -]?\d){12,18}(?!\d)",
+    "PHONE": r"(?<![\w+])\+\d{1,3}(?:[ ./-]?\(?\d{1,4}\)?){2,6}(?!\w)",
+}
+"""What can be recognized, by name: the pattern of each. A card and an account also need the right check digits."""
+
+_CHECKS: Mapping[str, Callable[[str], bool]] = {"CARD": _is_card, "IBAN": _is_account}
+
+
+class Redaction(Rule):
+    """Put a mark such as `[EMAIL 1]` in the place of secrets and personal data, on the way to the model and back.
+
+    That is in what the program says, in prompts that are made from it, in results of tools, and in what the model
+    writes. The same datum has the same mark everywhere in the block, so that the model can tell them apart.
+
+    Args:
+        kinds: Which of `PATTERNS`; None: all.
+        patterns: Regular expressions of your own, by the name that their mark has.
+        restore: Whether the data are put back where the model uses a mark: in the arguments of tools, and in the value
+            that the call returns. The conversation keeps the marks.
+
+    Raises:
+        OptionError: There is no such kind, or an expression is none.
+
+    >>> Redaction().ingress("Write to ann@example.org and bob@example.org, not to ann@example.org.")
+    'Write to [EMAIL 1] and [EMAIL 2], not to [EMAIL 1].'
+    """
+
+    def __init__(
+        self,
+        kinds: Iterable[str] | None = None,
+        *,
+        patterns: Mapping[str, str] | None = None,
+        restore: bool = False,
+    ) -> None:
+        super().__init__("redaction")
+        chosen = tuple(PATTERNS) if kinds is None else tuple(kinds)
+        for kind in chosen:
+            if kind not in PATTERNS:
+                raise OptionError(f"`{kind}` is not recognized; there are {', '.join(PATTERNS)}, and your `patterns`.")
+        self._patterns: list[tuple[str, re.Pattern[str]]] = []
+        for kind, pattern in {**{kind: PATTERNS[kind] for kind in chosen}, **(patterns or {})}.items():
+            try:
+                self._patterns.append((kind, re.compile(pattern)))
+            except re.error as error:
+                raise OptionError(f"the pattern `{kind}` of `Redaction` is no regular expression: {error}") from error
+        self.restore = restore
+        self.begin()
+
+    def begin(self) -> None:
+        self._marks: dict[str, str] = {}
+        self._originals: dict[str, str] = {}
+        self._count: dict[str, int] = {}
+
+    def ingress(self, text: str, /) -> str:
+        return self._redacted(text)
+
+    def tool_result(self, text: str, /) -> str:
+        return self._redacted(text)
+
+    def egress(self, text: str, /) -> str:
+        return self._redacted(text)
+
+    def leaving(self, text: str, /) -> str:
+        return self.restored(text) if self.restore else self._redacted(text)
+
+    def restored(self, text: str) -> str:
+        """A text with the data in the place of their marks."""
+        return _MARK.sub(lambda mark: self._originals.get(mark[0], mark[0]), text)
+
+    def _redacted(self, text: str) -> str:
+        for kind, pattern in self._patterns:
+            text = pattern.sub(lambda found, kind=kind: self._mark(kind, found[0]), text)
+        return text
+
+    def _mark(self, kind: str, datum: str) -> str:
+        check = _CHECKS.get(kind)
+        if check is not None and not check(datum):
+            return datum
+        mark = self._marks.get(datum)
+        if mark is None:
+            number = self._count[kind] = self._count.get(kind, 0) + 1
+            mark = self._marks[datum] = f"[{kind} {number}]"
+            self._originals[mark] = datum
+        return mark
+
+    def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
+        if not self.restore:
+            return None
+        return Decision(arguments={name: self._restored_in(value) for name, value in effect.arguments.items()})
+
+    def _restored_in(self, value: Any) -> Any:
+        if type(value) is str:
+            return self.restored(value)
+        if type(value) in (list, tuple, set, frozenset):
+            return type(value)(self._restored_in(one) for one in value)
+        if type(value) is dict:
+            return {self._restored_in(key): self._restored_in(one) for key, one in value.items()}
+        return value
+
+
+_MARK = re.compile(r"\[[^\[\]\n]{1,60} \d{1,9}\]")
