@@ -150,13 +150,26 @@ def _before_call(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         StepDenied: It may not be called.
         Denied: It may not, and the call in which it would be ends.
     """
-    if not is_decided() or _is_carried_out(tool):
+    if _is_carried_out(tool):
         return args, kwargs
-    chain = callers()
-    if isinstance(tool, Skill) and not chain:  # a call of the program's: what it does is asked about
+    ids = current_ids()
+    if not is_decided() and (ids is None or not ids.run_id):
+        return args, kwargs
+    if isinstance(tool, Skill) and not callers():  # a call of the program's: what it does is asked about
+        return args, kwargs
+    place = None if ids is None else _Place(ids, "call" if isinstance(tool, Skill) else "tool")
+    if place is not None and place.was_denied:
+        raise place.denied(StepDenied(Decision(Disposition.DENY_STEP)))
+    if not is_decided():
         return args, kwargs
     bound = tool.arguments_of(*args, **kwargs)
-    effect = authorize_by_code(effect_of_call(tool, bound, by_code=True))
+    effect = effect_of_call(tool, bound, by_code=True)
+    if place is not None:
+        effect = place.of(effect)
+    try:
+        effect = authorize(effect)
+    except StepDenied as error:
+        raise error if place is None else place.denied(error) from None
     bound = inspect.BoundArguments(bound.signature, dict(effect.arguments))
     return bound.args, bound.kwargs
 
@@ -181,35 +194,40 @@ def effect_of_call(
     )
 
 
-def authorize_by_code(effect: ProposedEffect) -> ProposedEffect:
-    """`authorize` for what code is about to do; in a run, a denial that the program survives is written down.
+class _Place:
+    """Where a call by code is among the steps of its run, and whether it was denied there.
 
-    So a run that is resumed goes on in the same way, though a policy should have changed meanwhile.
+    A denial that the program survived is written down. So a run that is resumed goes on in the same way, whatever has
+    become of the policies meanwhile.
     """
-    ids = current_ids()
-    if ids is None:
-        return authorize(effect)
-    kind = "call" if effect.kind is EffectKind.DELEGATE else "tool"
-    step_id = ids.coming(kind)
-    denial = StepIds(prefix=f"{step_id}/denied/", run_id=ids.run_id)
-    _, was_denied = attempt_of(denial.coming("record"))
-    effect = dataclasses.replace(effect, step_id=step_id, run_id=ids.run_id, replayed=attempt_of(step_id)[1])
-    if was_denied:
-        return _denied(ids, kind, denial, StepDenied(Decision(Disposition.DENY_STEP)))
-    try:
-        return authorize(effect)
-    except StepDenied as error:
-        return _denied(ids, kind, denial, error)
 
+    def __init__(self, ids: StepIds, kind: str) -> None:
+        self._ids = ids
+        self._kind = kind
+        self._step_id = ids.coming(kind)
+        self._denial = StepIds(prefix=f"{self._step_id}/denied/", run_id=ids.run_id)
 
-def _denied(ids: StepIds, kind: str, denial: StepIds, error: StepDenied) -> ProposedEffect:
-    def deny() -> None:
-        raise error
+    @property
+    def was_denied(self) -> bool:
+        return attempt_of(self._denial.coming("record"))[1]
 
-    ids.next(kind)
-    with denial:
-        record(deny)
-    raise error
+    def of(self, effect: ProposedEffect) -> ProposedEffect:
+        replayed = attempt_of(self._step_id)[1]
+        return dataclasses.replace(effect, step_id=self._step_id, run_id=self._ids.run_id, replayed=replayed)
+
+    def denied(self, error: StepDenied) -> Exception:
+        """The error to raise: this one, or what was raised before."""
+
+        def deny() -> None:
+            raise error
+
+        self._ids.next(self._kind)
+        try:
+            with self._denial:
+                record(deny)
+        except Exception as raised:
+            return raised
+        return error
 
 
 # --- risk -------------------------------------------------------------------------------------------------------------
