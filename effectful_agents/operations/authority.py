@@ -73,7 +73,7 @@ def _answered(effect: ProposedEffect, decision: Decision, answer: Answer) -> tup
         message = f"A person refused it: {answer.reason}" if answer.reason else "A person refused it."
         return effect, Decision(Disposition.DENY_STEP, "refused", message, rule=decision.rule)
     if answer.arguments is not None:
-        effect, decision = judged(effect.with_arguments(answer.arguments))
+        effect, decision = judged(dataclasses.replace(effect, arguments=answer.arguments, again=True))
     if decision.disposition > Disposition.REQUIRE_APPROVAL:
         return effect, decision
     return effect, Decision(Disposition.ALLOW, "approved", answer.reason, rule=decision.rule)

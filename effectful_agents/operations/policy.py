@@ -129,6 +129,7 @@ class ProposedEffect:
         run_id: The run; empty where there is none.
         replayed: Whether it has happened before this run was resumed, and will only be told again: then the decision
             changes nothing, and a policy that counts can count it.
+        again: Whether it was asked about before, with other arguments, which a policy or a person amended.
     """
 
     kind: EffectKind
@@ -142,6 +143,7 @@ class ProposedEffect:
     step_id: str = ""
     run_id: str = ""
     replayed: bool = False
+    again: bool = False
 
     def with_arguments(self, arguments: Mapping[str, Any] | None) -> Self:
         """The same with other arguments; None leaves them."""
@@ -283,7 +285,7 @@ def judged(effect: ProposedEffect) -> tuple[ProposedEffect, Decision]:
             return effect, _FAILED
         if decision.disposition > Disposition.REQUIRE_APPROVAL or _same(amended.arguments, effect.arguments):
             return effect, decision
-        effect = amended
+        effect = dataclasses.replace(amended, again=True)
     _log.error("the policies went on amending the arguments of `%s`; so it is denied", effect.name)
     return effect, _ENDLESS
 

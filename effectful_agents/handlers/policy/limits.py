@@ -124,13 +124,11 @@ class Limits(ObjectInterpretation[Any, Any]):
 
     @implements(decide)
     def decide(self, effect: ProposedEffect) -> Decision:
-        spent = self._spent
-        if spent is not None:
-            name = _COUNTED.get(effect.kind)
+        spent, name = self._spent, _COUNTED.get(effect.kind)
+        if spent is not None and name is not None and not effect.again:
             if name == "turns":
                 self._check_spent(spent)
-            if name is not None:
-                spent.count(name, effect, getattr(self, name))
+            spent.count(name, getattr(self, name))
         return fwd()
 
     def _check_spent(self, spent: _Spent) -> None:
@@ -188,7 +186,7 @@ _COUNTED: Mapping[EffectKind, Literal["turns", "tool_calls"]] = {
 class _Spent(StopScope):
     """A part of the program, and what it has taken of what is allowed; several threads may take of it at once."""
 
-    __slots__ = ("_counting", "_seen", "cost", "counted", "tokens")
+    __slots__ = ("_counting", "cost", "counted", "tokens")
 
     def __init__(self, owner: Limits, what: str) -> None:
         def too_late() -> LimitExceeded:
@@ -199,18 +197,13 @@ class _Spent(StopScope):
         self.cost = 0.0
         self.counted = {"turns": 0, "tool_calls": 0}
         self._counting = threading.Lock()
-        self._seen: set[str] = set()
 
-    def count(self, name: str, effect: ProposedEffect, limit: int | None) -> None:
-        """Take one more, unless it was taken: an effect that a policy amends is decided about again."""
+    def count(self, name: str, limit: int | None) -> None:
+        """Take one more."""
         with self._counting:
-            if effect.step_id in self._seen:
-                return
             if limit is not None and self.counted[name] >= limit:
                 raise _exceeded(name, limit)
             self.counted[name] += 1
-            if effect.step_id:
-                self._seen.add(effect.step_id)
 
     def add(self, usage: Usage, cost: float) -> None:
         with self._counting:
