@@ -14,6 +14,7 @@ from effectful_agents.types.history import place_of_request
 
 __all__ = [
     "CompactionScope",
+    "admit_message",
     "agents_called",
     "append_message",
     "compact_",
@@ -58,6 +59,16 @@ def append_message(message: Message) -> None:
         HistoryError: No provider would accept the message at that place.
     """
     raise MissingHandlerError("append_message", _KEEPER)
+
+
+@Operation.define
+def admit_message(message: Message) -> Message:
+    """Say what joins the history of the running call in the place of a message; by default the message itself.
+
+    Whoever keeps a history performs it for each message that is added. A handler that changes a message returns another
+    one, with the same role and tool calls.
+    """
+    return message
 
 
 @Operation.define

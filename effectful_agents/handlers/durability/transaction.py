@@ -10,7 +10,7 @@ from collections.abc import Generator, MutableSequence, Sequence
 from effectful_agents.errors import HistoryError
 from effectful_agents.messages import Message, ToolCallID
 from effectful_agents.messages.mending import with_free_ids
-from effectful_agents.operations.history import append_message, get_history
+from effectful_agents.operations.history import admit_message, append_message, get_history
 from effectful_agents.runtime import handler
 from effectful_agents.types import History
 from effectful_agents.types.history import place_of_request
@@ -47,6 +47,7 @@ def transaction(prefix: MutableSequence[Message] | None = None, *, write_back: b
     seed, added = list(buffer), list[Message]()
 
     def append(message: Message) -> None:
+        message = admit_message(message)
         _check_place(buffer, message)
         buffer.append(message)
         added.append(message)

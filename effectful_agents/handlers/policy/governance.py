@@ -13,7 +13,7 @@ from effectful_agents.errors import ConfigurationError, EncodingError, Governanc
 from effectful_agents.handlers.policy.policies import Policy
 from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
 from effectful_agents.messages import Message, Request, Response, StreamEvent, SystemMessage
-from effectful_agents.operations.history import append_message
+from effectful_agents.operations.history import admit_message
 from effectful_agents.operations.loop import call_agent, completion, write_system
 from effectful_agents.operations.policy import (
     ALLOW,
@@ -109,8 +109,8 @@ class Governance(Policy):
 
     # --- what enters a conversation -----------------------------------------------------------------------------------
 
-    @implements(append_message)
-    def append_message(self, message: Message) -> None:
+    @implements(admit_message)
+    def admit_message(self, message: Message) -> Message:
         stage: Stage | None = _STAGES.get(message["role"])
         return fwd() if stage is None else fwd(self._message(stage, message))
 

@@ -1,4 +1,4 @@
-"""Decisions in runs that are resumed: what has happened has happened, what was denied is asked again or stays denied."""
+"""Decisions in runs that are resumed: what has happened has, what was denied is asked again or stays denied."""
 
 from __future__ import annotations
 

@@ -30,7 +30,6 @@ def test_no_tool_is_called_without_the_grant(route):
 def test_no_skill_is_called_in_a_call_without_the_grant(route):
     with taking(route) as model, handler(GrantEffects()), contextlib.suppress(AgentsError):
         assistant("Send it.")
-    assert sent == []
     assert not any("Do for me" in str(request["messages"][1:2]) for request in model.requests)
 
 
