@@ -164,12 +164,15 @@ def _before_call(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         return args, kwargs
     bound = tool.arguments_of(*args, **kwargs)
     effect = effect_of_call(tool, bound, by_code=True)
+    asked = effect.arguments
     if place is not None:
         effect = place.of(effect)
     try:
         effect = authorize(effect)
     except StepDenied as error:
         raise error if place is None else place.denied(error) from None
+    if effect.arguments is asked:
+        return args, kwargs
     bound = inspect.BoundArguments(bound.signature, dict(effect.arguments))
     return bound.args, bound.kwargs
 

@@ -13,9 +13,10 @@ from effectful.ops.types import Operation
 
 import effectful_agents.operations
 from effectful_agents import Agent, NotHandled, Skill, Tool
-from effectful_agents.messages import StreamStart
+from effectful_agents.messages import StreamStart, Usage
 from effectful_agents.operations import code
 from effectful_agents.operations.history import (
+    admit_message,
     agents_called,
     append_message,
     conversation,
@@ -39,6 +40,17 @@ from effectful_agents.operations.loop import (
     steer,
     write_system,
 )
+from effectful_agents.operations.policy import (
+    ALLOW,
+    DecisionRecord,
+    EffectKind,
+    ProposedEffect,
+    Question,
+    decide,
+    decided,
+    request_approval,
+)
+from effectful_agents.operations.prices import cost_of
 from effectful_agents.operations.prompt import section
 from effectful_agents.operations.session import exec_code, repl_env, repl_history
 from effectful_agents.operations.steps import ModelStep, Phase, emit
@@ -65,6 +77,9 @@ GUIDE = Agent(__agent_id__="guide")
 CALL: Any = DecodedToolCall(measure, inspect.signature(measure).bind("abc"), "c1", "measure")
 
 STEP = ModelStep(step_id="000001-model", phase=Phase.ATTEMPTED, skill=ask, request={"messages": [USER]})
+
+
+EFFECT = ProposedEffect(kind=EffectKind.TOOL_CALL, name="measure", tool=measure, arguments={"text": "abc"})
 
 
 def _taken() -> int:
@@ -97,6 +112,11 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     record: lambda: record(_taken),
     get_history: lambda: get_history(),
     append_message: lambda: append_message(USER),
+    admit_message: lambda: admit_message(USER),
+    decide: lambda: decide(EFFECT),
+    decided: lambda: decided(DecisionRecord(effect=EFFECT, decision=ALLOW)),
+    request_approval: lambda: request_approval(Question(text="May it?")),
+    cost_of: lambda: cost_of("nobody/knows-this", Usage(input=1, output=1)),
     agents_called: lambda: agents_called(),
     conversation: lambda: conversation(ask),
     load_state: lambda: load_state(GUIDE),

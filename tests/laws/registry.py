@@ -20,7 +20,7 @@ from rich.console import Console
 
 import effectful_agents.handlers
 import effectful_agents.testing
-from effectful_agents import ObjectInterpretation, Tool, implements
+from effectful_agents import ObjectInterpretation, Risk, Tool, implements
 from effectful_agents.handlers.durability import (
     HistoryBuilder,
     Journal,
@@ -43,6 +43,8 @@ from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, Par
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
+from effectful_agents.handlers.policy import DecisionLog, Governance, GrantEffects, Limits, Policy, RiskPolicy
+from effectful_agents.handlers.policy.rules import Redaction
 from effectful_agents.handlers.provision import Fallback, RateLimit
 from effectful_agents.handlers.provision.http import HttpModel
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
@@ -57,6 +59,7 @@ from effectful_agents.handlers.validation import PydanticSkillArgValidator, TyTy
 from effectful_agents.handlers.validation.mypy import MypyTypeChecker
 from effectful_agents.messages import PartialValue
 from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool
+from effectful_agents.operations.policy import EffectKind
 from effectful_agents.operations.steps import emit
 from effectful_agents.testing import ScriptedModel
 
@@ -111,6 +114,12 @@ SAMPLES: Mapping[type, Make] = {
     SystemPromptDumper: lambda around: SystemPromptDumper(around.dump),
     CallControl: lambda around: CallControl(),
     Deadline: lambda around: Deadline(3600),
+    Limits: lambda around: Limits(turns=1_000, tool_calls=1_000, tokens=10_000_000, seconds=3600),
+    GrantEffects: lambda around: GrantEffects(*EffectKind),
+    RiskPolicy: lambda around: RiskPolicy(allow=Risk.DESTRUCTIVE),
+    Policy: lambda around: Policy(lambda effect: None),
+    Governance: lambda around: Governance([Redaction()]),
+    DecisionLog: lambda around: DecisionLog(),
     PartialAnswers: lambda around: PartialAnswers(),
     TyTypeChecker: lambda around: TyTypeChecker(),
     MypyTypeChecker: lambda around: MypyTypeChecker(),

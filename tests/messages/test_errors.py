@@ -48,6 +48,7 @@ SAMPLES: list[BaseException] = [
     errors.CodeStopped("seconds", 5, "Do less at once."),
     errors.LimitExceeded("turns", 50, messages=[MESSAGE], advice="Stop."),
     errors.Denied(DECISION),
+    errors.StepDenied(DECISION),
     errors.GovernanceRefused("egress"),
     errors.UncertainEffect("s1", detail="half done"),
     errors.ReplayDivergence("x"),
