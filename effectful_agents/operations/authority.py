@@ -10,6 +10,7 @@ from collections.abc import Generator
 from typing import Any, cast
 
 from effectful_agents.errors import StepDenied
+from effectful_agents.operations.code import risk_of_code
 from effectful_agents.operations.journal import attempt_of, perform_step, record
 from effectful_agents.operations.policy import (
     Answer,
@@ -256,7 +257,7 @@ def risk_of(tool: Tool) -> Risk:
         if one in seen:
             continue
         seen.add(one)
-        highest = max(highest, one.risk)
+        highest = max(highest, risk_of_code() if one.runs_code else one.risk)
         if isinstance(one, Skill) and one.uses_tools:
             left += tools_in_scope(one.__context__, one.receiver)
     return highest

@@ -2,6 +2,7 @@
 
     parse          source text becomes a tree
     type_check     the source is checked, where a checker is installed
+    risk_of_code   what can come of it
     compile        a tree or text becomes a code object
     exec, eval     a code object is run
     run_doctests   the examples in a docstring are run
@@ -20,8 +21,9 @@ from typing import Any, Literal
 from effectful_agents.errors import MissingHandlerError
 from effectful_agents.operations.doctests import Executor, run_examples
 from effectful_agents.runtime import Operation
+from effectful_agents.types import Risk
 
-__all__ = ["compile", "eval", "exec", "parse", "run_doctests", "type_check"]
+__all__ = ["compile", "eval", "exec", "parse", "risk_of_code", "run_doctests", "type_check"]
 
 _EXECUTOR = (
     "Install an executor of `effectful_agents.handlers.execution`: `RestrictedPythonExecutor()`, or "
@@ -101,6 +103,15 @@ def type_check(source: str, lo: int | None = None, hi: int | None = None, *, len
     Raises:
         TypeError: There is a fault; the message is the checker's.
     """
+
+
+@Operation.define
+def risk_of_code() -> Risk:
+    """What code of a model can do to the world where it is run here; by default the worst.
+
+    What it does by calling tools is none of it: each of these calls is decided about itself.
+    """
+    return Risk.DESTRUCTIVE
 
 
 @Operation.define

@@ -43,6 +43,9 @@ def exec_code(code: CodeType, compact: CompactionScope = CompactionScope.NONE) -
     raise MissingHandlerError("exec_code", _SESSION)
 
 
+exec_code.runs_code = True
+
+
 @Operation.define
 def repl_env() -> dict[str, Any]:
     """The names of the session and their values, in a dictionary of its own."""

@@ -57,6 +57,9 @@ class Tool[**P, T](Operation[P, T]):
     # A handler of one skill forwards to the loop, which handles the `__apply__` of all skills.
     forwards_to_apply = True
 
+    # Whether it runs code of a model: then its risk is what that may do (`operations.code.risk_of_code`).
+    runs_code: bool = False
+
     # What is asked before each call of a tool by code, and with which arguments it goes on. `operations.authority` sets
     # it, which knows what a tool must not: steps, and who decides about them.
     before_call: ClassVar[Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None] = None

@@ -124,6 +124,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     skill_prompt: lambda: skill_prompt(ask),
     code.type_check: lambda: code.type_check("x = 1", 1, 1, lenient=True),
     code.run_doctests: lambda: code.run_doctests(measure, {}),
+    code.risk_of_code: lambda: code.risk_of_code(),
     code.parse: lambda: code.parse("x = 1", "<code>"),
     code.compile: lambda: code.compile(TREE, "<code>"),
     code.exec: lambda: code.exec(BYTECODE, {}),

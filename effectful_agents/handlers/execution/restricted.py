@@ -34,6 +34,7 @@ from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import call_system
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.runtime import SignalScope, implements
+from effectful_agents.types import Risk
 
 __all__ = ["RestrictedPythonExecutor"]
 
@@ -129,6 +130,10 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
             raise SyntaxError("\n".join(policy.errors))
         made: Any = ast.fix_missing_locations(tree)
         return builtins.compile(made, filename, mode, flags & ~ast.PyCF_ONLY_AST, True, optimize)
+
+    @implements(code.risk_of_code)
+    def risk_of_code(self) -> Risk:
+        return Risk.READ
 
     @implements(code.exec)
     def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:

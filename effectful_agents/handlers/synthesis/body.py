@@ -172,6 +172,8 @@ _submissions: MutableMapping[Tool, dict[bool, ToolSet]] = weakref.WeakKeyDiction
 class _Submission(Tool):
     """A tool that answers the skill which it was made for."""
 
+    runs_code = True
+
 
 def _submission(skill: Skill) -> ToolSet:
     """The tool that answers a skill, as a set; made once, since its description takes longer than a call."""

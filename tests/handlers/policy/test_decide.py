@@ -268,3 +268,17 @@ def test_denied_history_is_valid_and_keeps_what_the_model_asked():
             clerk.ask("Post it.")
     roles = [message["role"] for message in clerk.__history__]
     assert roles == ["system", "user", "assistant", "tool", "assistant"]
+
+
+def test_what_code_can_do_is_for_its_executor_to_say():
+    asked: list[str] = []
+
+    def ask(question: Any) -> Answer:
+        asked.append(question.effect.name)
+        return Answer()
+
+    for executor, expected in (("builtin", ["exec_code", "send"]), ("restricted", ["send"])):
+        asked.clear()
+        with taking("snippet", eval_provider=executor), handler({request_approval: ask}), handler(RiskPolicy()):
+            assistant("Send it.")
+        assert asked == expected
