@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from effectful_agents.errors import AgentsError, ConfigurationError, OptionError, ResultDecodingError
+from effectful_agents.errors import AgentsError, ConfigurationError, DecodingError, OptionError, ResultDecodingError
 from effectful_agents.handlers.routing.context import RoutingContext, check_known, names_of
-from effectful_agents.handlers.routing.keywords import KeywordRouter
+from effectful_agents.handlers.routing.keywords import KeywordRouter, keyword_router
 from effectful_agents.messages import AssistantMessage
 from effectful_agents.operations.journal import record
 from effectful_agents.runtime import Operation, handler, wait
@@ -96,12 +96,23 @@ class BySkill:
             )
 
     def __call__(self, context: RoutingContext, known: Sequence[str]) -> list[str]:
-        """The names that the model chooses. An answer with a name that is not in the catalogue is refused."""
+        """The names that the model chooses. An answer with a name that is not in the catalogue is refused.
+
+        Raises:
+            ConfigurationError: It gives none that could be decoded.
+        """
         given = {name: _GIVEN[name](context) for name in self._parameters}
-        with handler({choosing: lambda: Choice(self.skill, context.names)}):
-            value: Any = self.skill(**given)
-            if inspect.isawaitable(value):
-                value = wait(value)
+        try:
+            with handler({choosing: lambda: Choice(self.skill, context.names)}):
+                value: Any = self.skill(**given)
+                if inspect.isawaitable(value):
+                    value = wait(value)
+        except DecodingError as error:
+            # As it is, it would be taken for a reply of the turn that the tools are chosen for.
+            raise ConfigurationError(
+                f"the skill `{self.name}` chose no tools for `{context.skill.__name__}`: {error}. Tell it more of what "
+                "to do, ask a better model, or choose by `keyword_router`."
+            ) from error
         return list(names_of(value, f"what the skill `{self.name}` gave"))
 
 
@@ -142,6 +153,8 @@ def _summary(tool: Tool) -> str:
 
 
 def _name(function: Any) -> str:
+    if isinstance(function, KeywordRouter):
+        return keyword_router.__name__
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 

@@ -122,24 +122,29 @@ class ToolRouter(ObjectInterpretation[Any, Any]):
             message, tool_calls, answer = fwd(messages, response_type, env, ToolSet())
             choice.check(message, answer)
             return message, tool_calls, answer
+        if isinstance(self.choose, BySkill) and self.choose.skill == env.skill:  # the program called it
+            return fwd()
         turns = env.memo.setdefault((ToolRouter, id(self)), _Turns())
         turns.begin(messages)
         catalogue = self._catalogue(tools, env.skill)
         palette = self._palette(turns, env, catalogue)
         offered = _narrowed(tools, [tool for tool in catalogue if tool.__name__ in palette])
         routed = _Routed(env, frozenset(tool.__name__ for tool in catalogue), palette, _depth())
-        guards = {code.eval: _guard(catalogue, routed)} if code.eval in interpretation() else {}
-        around = _routed()
-        with handler({_routed: lambda: {**around, self: routed}, **guards}):
+        around: Any = _routed()
+        guards: dict[Any, Any] = {_routed: lambda: {**around, id(self): routed}, completion: routed.completion}
+        if code.eval in interpretation():
+            guards[code.eval] = _guard(catalogue, routed)
+        with handler(guards):
             result = fwd(messages, response_type, env, offered)
         turns.end(messages)
         return result
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
-        routed = _routed().get(self)
+        # Here, and not where the request begins, since handlers further inside fill in `tool_choice`.
+        routed = _routed().get(id(self))
         if routed is not None and routed.depth == _depth():
-            routed.check(request)
+            routed.check_choice(ToolChoice.from_wire(request.get("tool_choice")))
         return fwd()
 
     def manifest(self) -> Mapping[str, object]:
@@ -202,11 +207,11 @@ class _Routed:
     palette: frozenset[str]
     depth: int
 
-    def check(self, request: Mapping[str, Any]) -> None:
-        """Refuse a request that offers more, or has to call what it does not offer."""
+    def completion(self, **request: Any) -> Response:
+        """Refuse a request that offers more."""
         offered = [tool["function"]["name"] for tool in request.get("tools", ())]
         more = [name for name in offered if name not in self.palette]
-        if more:
+        if more and self.depth == _depth():
             skill = self.env.skill
             seen = {tool.__name__ for tool in tools_in_scope(self.env.context, skill.receiver)}
             added = next((name for name in more if name in seen or name in self.catalogue), None)
@@ -216,7 +221,10 @@ class _Routed:
                     "outside of `ToolRouter` adds tools. Put the router outside of it, or use "
                     "`harness(tool_router=…)`, which does."
                 )
-        choice = ToolChoice.from_wire(request.get("tool_choice"))
+        return fwd()
+
+    def check_choice(self, choice: ToolChoice) -> None:
+        """Refuse a request that has to call what it does not offer."""
         if choice.mode == "named" and choice.name in self.catalogue - self.palette:
             raise ConfigurationError(
                 f"`tool_choice` names `{choice.name}`, which is not in the palette of this turn. Name it in "
@@ -225,7 +233,7 @@ class _Routed:
 
 
 @Operation.define
-def _routed() -> Mapping[ToolRouter, _Routed]:
+def _routed() -> Mapping[int, _Routed]:
     """What the routers of the stack have forwarded in the turn that is under way."""
     return {}
 
