@@ -33,13 +33,13 @@ def installed(interpretation: Interpretation | None = None) -> list[Interpretati
     if interpretation is not None:
         return [part for layer in layers_of(interpretation) for part in _parts(layer)]
     here = {operation: entry for operation, entry in current.get().items() if operation not in _NO_EFFECTS}
-    markers: dict[Marker, None] = {}
+    markers: set[Marker] = set()
     outside: list[tuple[EffectfulOperation, Function]] = []
     inside: list[tuple[EffectfulOperation, Function]] = []
     for operation, entry in here.items():
         functions = list(_functions(entry))
         ours = [place for place, (_, layer) in enumerate(functions) if isinstance(layer, Marker)]
-        markers |= dict.fromkeys(functions[place][1] for place in ours)
+        markers.update(layer for _, layer in functions if isinstance(layer, Marker))
         for place, (function, layer) in enumerate(functions):
             if not isinstance(layer, Marker):
                 (inside if ours and place > ours[-1] else outside).append((operation, function))
