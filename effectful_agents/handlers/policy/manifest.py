@@ -44,6 +44,7 @@ class CompositionManifest:
         stages: The stages that handlers say they work at, in the order of the handlers.
         grants: What handlers say they grant, each with `handler` and `grant`.
         limits: The limits that handlers say they keep to, each with `handler`, `limit` and `value`.
+        policies: The policies that handlers say they decide by, each with `handler` and `policy`.
         preconditions: The rules that handlers say they enforce, each with `handler` and `precondition`.
         enforcement: Who decides about effects; `nothing decides` where no handler of `decide` is installed.
         code: What runs code that a model writes: `none`, `builtin`, `restricted`, or the class of another executor.
@@ -56,6 +57,7 @@ class CompositionManifest:
     stages: tuple[str, ...]
     grants: tuple[Mapping[str, Any], ...]
     limits: tuple[Mapping[str, Any], ...]
+    policies: tuple[Mapping[str, Any], ...]
     preconditions: tuple[Mapping[str, Any], ...]
     enforcement: str
     code: str
@@ -85,8 +87,8 @@ def composition_manifest(*skills: Skill[..., Any]) -> CompositionManifest:
     """Describe the stack that is installed here.
 
     A handler may say more of itself, in a method `manifest()` that returns a mapping of plain JSON: among others
-    `stages`, `grants` and `preconditions` (lists of names), `limits` (numbers by name), `versions`, and `code` for what
-    runs code. It must say nothing that is secret, or that is another in each process.
+    `stages`, `grants`, `policies` and `preconditions` (lists of names), `limits` (numbers by name), `versions`, and
+    `code` for what runs code. It must say nothing that is secret, or that is another in each process.
 
     Take it outside of calls: the handlers that a call installs for itself would be in it.
 
@@ -127,6 +129,7 @@ def composition_manifest(*skills: Skill[..., Any]) -> CompositionManifest:
             for name, said in states
             for limit, value in said.get("limits", {}).items()
         ),
+        policies=_listed(states, "policies", "policy"),
         preconditions=_listed(states, "preconditions", "precondition"),
         enforcement=_enforcement(layers),
         code=_runs_code(layers, rows),
@@ -205,6 +208,7 @@ def _plain(value: Any, whose: str, path: str = "") -> Any:
 _FORMS: Mapping[str, Any] = {
     "stages": list | tuple,
     "grants": list | tuple,
+    "policies": list | tuple,
     "preconditions": list | tuple,
     "limits": Mapping,
     "versions": Mapping,
@@ -217,7 +221,7 @@ def _unfit(value: Any, whose: str, path: str) -> ConfigurationError:
     # Not the value itself, which may be what is not to be shown.
     return ConfigurationError(
         f"`{whose}.manifest()` gives {type(value).__name__} at `{path or '.'}`. It gives a dictionary of plain JSON; "
-        "`stages`, `grants` and `preconditions` in it are lists, and `limits` and `versions` dictionaries."
+        "`stages`, `grants`, `policies` and `preconditions` in it are lists, and `limits` and `versions` dictionaries."
     )
 
 

@@ -31,7 +31,7 @@ def _lines(manifest: CompositionManifest) -> Iterator[str]:
     if manifest.stages:
         yield f"stages       {', '.join(manifest.stages)}"
     yield from _section("handlers, outermost first", map(_handler, manifest.handlers))
-    for several, one in (("grants", "grant"), ("preconditions", "precondition")):
+    for several, one in (("grants", "grant"), ("policies", "policy"), ("preconditions", "precondition")):
         yield from _section(several, ([row["handler"], str(row[one])] for row in getattr(manifest, several)))
     limits = ([row["handler"], row["limit"], _short(row["value"])] for row in manifest.limits)
     yield from _section("limits", limits)
@@ -56,7 +56,7 @@ def _handler(row: Mapping[str, Any]) -> list[str]:
     return [row["handler"], operations + (f"; {_short(said)}" if said else "")]
 
 
-_ELSEWHERE = frozenset({"stages", "grants", "limits", "preconditions", "code"})
+_ELSEWHERE = frozenset({"stages", "grants", "limits", "policies", "preconditions", "code"})
 """What stands in the text by itself."""
 
 
