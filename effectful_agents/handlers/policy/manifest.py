@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -20,7 +21,7 @@ from effectful_agents.operations import code
 from effectful_agents.operations.history import load_state
 from effectful_agents.operations.loop import call_agent
 from effectful_agents.operations.templates import prompted
-from effectful_agents.runtime import Interpretation, ObjectInterpretation, Operation, installed
+from effectful_agents.runtime import Interpretation, Layers, ObjectInterpretation, Operation, handler, installed
 from effectful_agents.types import Scope, Skill, Tool
 
 __all__ = ["CompositionManifest", "composition_manifest"]
@@ -83,8 +84,8 @@ class CompositionManifest:
         return text_of(self).replace("[", r"\[")
 
 
-def composition_manifest(*skills: Skill[..., Any]) -> CompositionManifest:
-    """Describe the stack that is installed here.
+def composition_manifest(*skills: Skill[..., Any], stack: Interpretation | None = None) -> CompositionManifest:
+    """Describe the stack that is installed here, or one that is not installed.
 
     A handler may say more of itself, in a method `manifest()` that returns a mapping of plain JSON: among others
     `stages`, `grants`, `policies` and `preconditions` (lists of names), `limits` (numbers by name), `versions`, and
@@ -94,6 +95,7 @@ def composition_manifest(*skills: Skill[..., Any]) -> CompositionManifest:
 
     Args:
         skills: Skills whose tools are listed: what handlers with a method `discover` find for them.
+        stack: The stack, in the place of what is installed here. Nothing of it is begun: no run, no session.
 
     Raises:
         ConfigurationError: What a handler says of itself is no plain JSON.
@@ -114,14 +116,17 @@ def composition_manifest(*skills: Skill[..., Any]) -> CompositionManifest:
     >>> manifest.limits[0]
     {'handler': 'AgentLoop', 'limit': 'turns', 'value': 9}
     """
-    layers = installed()
+    layers = installed(stack)
     rows = [_row(layer) for layer in layers]
     states = [(row["handler"], row["states"]) for row in rows if "states" in row]
+    with contextlib.nullcontext() if stack is None else handler(_not_begun(layers)):
+        prompts = tuple({"skill": one.__qualname__, "prompt": prompted(one).template.digest} for one in skills)
+        tools = tuple(_tools(layers, skills))
     versions = {name: str(value) for _, said in states for name, value in said.pop("versions", {}).items()}
     return CompositionManifest(
         handlers=tuple(rows),
-        skills=tuple({"skill": skill.__qualname__, "prompt": prompted(skill).template.digest} for skill in skills),
-        tools=tuple(_tools(layers, skills)),
+        skills=prompts,
+        tools=tools,
         stages=tuple(dict.fromkeys(stage for _, said in states for stage in said.get("stages", ()))),
         grants=_listed(states, "grants", "grant"),
         limits=tuple(
@@ -135,6 +140,11 @@ def composition_manifest(*skills: Skill[..., Any]) -> CompositionManifest:
         code=_runs_code(layers, rows),
         versions={**_versions(), **versions},
     )
+
+
+def _not_begun(layers: Iterable[Interpretation]) -> Layers:
+    """Layers with the same functions, for which nothing has to be begun and ended."""
+    return Layers(*(dict(layer) for layer in layers))
 
 
 def _listed(states: Iterable[tuple[str, Mapping[str, Any]]], several: str, one: str) -> tuple[Mapping[str, Any], ...]:
