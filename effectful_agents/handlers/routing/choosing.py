@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from effectful_agents.errors import AgentsError, ConfigurationError, DecodingError, OptionError, ResultDecodingError
@@ -14,9 +14,11 @@ from effectful_agents.operations.journal import record
 from effectful_agents.runtime import Operation, handler, wait
 from effectful_agents.types import Skill, Tool
 
-__all__ = ["ByFunction", "BySkill", "Choice", "choosing"]
+__all__ = ["ByFunction", "BySkill", "Choice", "Router", "choosing"]
 
-type Router = Callable[[RoutingContext], Iterable[str | Tool]]
+type Names = Iterable[str | Tool]
+type Router = Callable[[RoutingContext], Names | Awaitable[Names]]
+"""A function that chooses."""
 
 
 class ByFunction:

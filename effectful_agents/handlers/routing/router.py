@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Literal
 
 from effectful_agents.errors import ConfigurationError, OptionError
-from effectful_agents.handlers.routing.choosing import ByFunction, BySkill, choosing
+from effectful_agents.handlers.routing.choosing import ByFunction, BySkill, Router, choosing
 from effectful_agents.handlers.routing.context import RoutingContext, check_known, names_of
 from effectful_agents.handlers.routing.keywords import KeywordRouter
 from effectful_agents.messages import Message, Response, ToolChoice
@@ -84,7 +84,7 @@ class ToolRouter(ObjectInterpretation[Any, Any]):
 
     def __init__(
         self,
-        entries_for: Callable[[RoutingContext], Iterable[str | Tool]] | Skill[..., Any],
+        entries_for: Router | Skill[..., Any],
         *,
         registered: Iterable[str | Tool] | None = None,
         per: Literal["call", "turn"] = "call",

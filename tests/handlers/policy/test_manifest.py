@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import itertools
 import json
 import math
@@ -193,15 +194,17 @@ def test_nothing_decides_unless_somebody_does():
 
 
 def _decide() -> Any:
-    """The operation of policies, or where there is none one that has its name."""
+    """The operation of policies, or in a version without it one that has its name."""
+    try:
+        return importlib.import_module("effectful_agents.operations.policy").decide
+    except ModuleNotFoundError:
 
-    def decide(effect: str) -> str:
-        """Decide."""
-        return effect
+        def decide(effect: str) -> str:
+            """Decide."""
+            return effect
 
-    decide.__module__, decide.__qualname__ = "effectful_agents.operations.policy", "decide"
-    operation = Operation.define(decide)
-    return operation
+        decide.__module__, decide.__qualname__ = "effectful_agents.operations.policy", "decide"
+        return Operation.define(decide)
 
 
 def test_versions_are_told_and_are_no_part_of_the_digest():

@@ -115,9 +115,19 @@ EXPRESSIONS = [
 ]
 
 
+@pytest.mark.parametrize("executor", ["builtin", "restricted"])
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_by_an_expression_in_the_call_of_one_that_is_offered(expression):
-    options = {"tool_calling": "code", **BY_CODE}
+def test_by_an_expression_in_the_call_of_one_that_is_offered(expression, executor):
+    options = {"tool_calling": "code", "eval_provider": executor}
+    asked(READ, calls("best", call=expression), "I could not.", call=lambda: ask("best"), **options)
+    assert [one for one in DONE if one[0] == "send"] == []
+
+
+@pytest.mark.parametrize("name", ["__default__", "__wrapped__", "__default_rule__", "function", "_function"])
+def test_by_the_function_behind_the_tool(name):
+    """Plain Python finds a way past the tool itself; the restricted one does not."""
+    expression = f'best(send_mail.{name}("eve", "x"))'
+    options = {"tool_calling": "code", "eval_provider": "restricted"}
     asked(READ, calls("best", call=expression), "I could not.", call=lambda: ask("best"), **options)
     assert [one for one in DONE if one[0] == "send"] == []
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from effectful_agents import NotHandled, Skill, acall, fwd, handler, harness, steps
+from effectful_agents import NotHandled, Skill, acall, fwd, handler, harness, propagate, steps
 from effectful_agents.errors import ConfigurationError, LimitExceeded, OptionError
 from effectful_agents.handlers.legibility import LexicalToolExtractor
 from effectful_agents.handlers.loop import AgentLoop
@@ -229,6 +230,30 @@ def test_a_router_may_be_asynchronous():
     with handler(harness(system_prompt="brief", tool_router=ToolRouter(route))), handler(ScriptedModel("a")) as model:
         asyncio.run(acall(ask, "x"))
     assert names(model.requests[0]) == ["weather"]
+
+
+def test_calls_at_the_same_time_have_their_own_palettes():
+    """Many calls of one router, in one event loop and in threads."""
+    told: list[tuple[str, list[str]]] = []
+
+    def reply(request: Any) -> Any:
+        text = next(message["content"] for message in request["messages"] if message["role"] == "user")
+        told.append((text, names(request)))
+        return calls("weather", city="Oslo") if "weather" in text and len(request["messages"]) == 1 else "done"
+
+    texts = [f"{'weather' if number % 3 else 'mail'} {number}" for number in range(60)]
+    stack = harness(system_prompt="brief", eval_provider="none", tool_router=ToolRouter(WORDS, per="turn"))
+    with handler(stack), handler(ScriptedModel(*[reply] * 200)):
+
+        async def all_of_them() -> None:
+            await asyncio.gather(*(acall(ask, text) for text in texts))
+
+        asyncio.run(all_of_them())
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(propagate(ask), texts))
+    assert len(told) == 2 * (60 + 40)
+    for text, offered in told:
+        assert offered == (["weather"] if "weather" in text else ["read_mail", "send_mail"])
 
 
 def test_a_turn_that_belongs_to_no_skill_goes_past_it():
