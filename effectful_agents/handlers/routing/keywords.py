@@ -61,7 +61,7 @@ class KeywordRouter:
     @property
     def digest(self) -> str:
         """A digest of the table: another one for another table."""
-        rows = [[sorted(self._table.items()), sorted(self._default)]]
+        rows = [sorted((cue, sorted(names)) for cue, names in self._table.items()), sorted(self._default)]
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 

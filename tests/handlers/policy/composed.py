@@ -77,7 +77,11 @@ def of(*skills: Any, **options: Any) -> Any:
 
 
 if __name__ == "__main__":
-    router = ToolRouter(keyword_router({"mail": {"send_mail"}, "sun": {"weather"}}, registered={send_mail, weather}))
+    router = ToolRouter(
+        keyword_router(
+            {"mail": {"send_mail", "weather"}, "sun": {"weather", "send_mail"}}, registered={send_mail, weather}
+        )
+    )
     stack = harness(
         tool_router=router, model="gpt-5-mini", persist_db=f"{sys.argv[1]}/a.db", journal=sys.argv[1] + "/b.db"
     )
