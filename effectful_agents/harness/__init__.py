@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from effectful_agents.handlers.provision import Model
+    from effectful_agents.handlers.routing import ToolRouter
     from effectful_agents.harness.stack import Harness
     from effectful_agents.operations.records import Checkpointer
     from effectful_agents.runtime import Interpretation
@@ -37,6 +38,7 @@ def harness(
     tool_calling: Literal["auto", "code", "json"] | None = None,
     tool_collection: Literal["none", "explicit", "auto"] = "explicit",
     defer_tools: bool | int = True,
+    tool_router: ToolRouter | None = None,
     check_contracts: bool = True,
     system_prompt: Literal["full", "brief"] | None = None,
     turns: int = 50,
@@ -81,6 +83,8 @@ def harness(
         defer_tools: Whether many tools give way to two, which search the others and use one: True where that costs
             fewer tokens (for tools of usual size from about 20 on), False never; or a number, where the tools are more
             tokens than that, 0 for always. It is decided once in a conversation.
+        tool_router: What narrows the tools of a call or turn, see `ToolRouter` in
+            `effectful_agents.handlers.routing`; None offers all of them.
         check_contracts: Check the arguments of skills against the constraints in their annotations.
         system_prompt: `full` tells the model about the framework, the handlers and the code around the skill; `brief`
             nothing but the docstrings of the skill and its agent. By default `brief` for local models, `full` for
@@ -122,6 +126,7 @@ def harness(
             tool_calling=tool_calling,
             tool_collection=tool_collection,
             defer_tools=defer_tools,
+            tool_router=tool_router,
             check_contracts=check_contracts,
             system_prompt=system_prompt,
             turns=turns,

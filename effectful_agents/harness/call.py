@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import dataclasses
 import inspect
@@ -22,29 +21,7 @@ from effectful_agents.runtime import Interpretation, Layers, fwd, handler
 from effectful_agents.runtime.generics import has_type_variables
 from effectful_agents.types import Skill
 
-__all__ = ["Asked", "ask_nobody", "bind", "find", "without_main"]
-
-
-def without_main(source: bytes, path: str) -> types.CodeType:
-    """The code of a script that takes itself for another module than `__main__` wherever it asks.
-
-    Its `__name__` stays, since the model is shown it.
-
-    Raises:
-        SyntaxError: It is no Python.
-    """
-    tree = ast.fix_missing_locations(_NotMain().visit(ast.parse(source, path)))
-    return compile(tree, path, "exec", dont_inherit=True)
-
-
-class _NotMain(ast.NodeTransformer):
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        name, main = ast.Name("__name__", ast.Load()), ast.Constant("__main__")
-        asks = [ast.dump(ast.Compare(one, [ast.Eq()], [other])) for one, other in ((name, main), (main, name))]
-        if ast.dump(node) not in asks:
-            return node
-        # False, but not for the compiler: the names that are bound under it stay names of the module.
-        return ast.copy_location(ast.UnaryOp(ast.Not(), name), node)
+__all__ = ["Asked", "ask_nobody", "bind", "find", "names_of_skills"]
 
 
 def find(module: types.ModuleType, name: str) -> Skill[..., Any]:
@@ -60,7 +37,7 @@ def find(module: types.ModuleType, name: str) -> Skill[..., Any]:
             found = getattr(_instance(owner, part), part) if isinstance(owner, type) else found
     if isinstance(found, Skill):
         return found
-    skills = ", ".join(f"`{each}`" for each in _skills(module.__dict__))
+    skills = ", ".join(f"`{each}`" for each in names_of_skills(module.__dict__))
     there = f"has {skills}" if skills else "has no skill; one is defined with `@Skill.define`"
     what = f"`{name}` is no skill of the script" if name else "no skill is named: write SCRIPT:SKILL"
     raise ConfigurationError(f"{what}; the script {there}.")
@@ -78,12 +55,13 @@ def _instance(cls: type, method: str) -> Any:
         ) from error
 
 
-def _skills(namespace: Mapping[str, Any]) -> Iterator[str]:
+def names_of_skills(namespace: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the skills in a namespace, as `find` takes them."""
     for name, value in namespace.items():
         if isinstance(value, Skill):
             yield name
         elif isinstance(value, type) and value.__module__ == "__main__":
-            yield from (f"{name}.{each}" for each in _skills(vars(value)))
+            yield from (f"{name}.{each}" for each in names_of_skills(vars(value)))
 
 
 class Placeholder:

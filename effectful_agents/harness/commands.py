@@ -12,6 +12,7 @@ __all__ = ["main"]
 _USAGE = """\
 usage: effectful-agents run SCRIPT [options]
        effectful-agents prompt SCRIPT:SKILL [NAME=JSON ...] [options]
+       effectful-agents manifest SCRIPT[:SKILL] [options]
        effectful-agents runs [show ID | settle ID STEP ANSWER] --database PATH
        effectful-agents resume ID SCRIPT --database PATH [options]
        effectful-agents fork ID [--at STEP] [--as NEW] --database PATH
@@ -21,6 +22,7 @@ usage: effectful-agents run SCRIPT [options]
 commands:
   run       run a script in the standard stack
   prompt    show what a skill of a script sends to a model, without asking one
+  manifest  say how the stack is put together: handlers, tools, limits, and who decides
   runs      list the runs of a database; show the steps of one; settle a step of which nobody knows what came of it
   resume    run a script as a run that it was before
   fork      make a run of the beginning of another one
@@ -47,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from effectful_agents.harness import prompt  # noqa: PLC0415 - loads every handler
 
         return prompt.main(rest)
+    if command == "manifest":
+        from effectful_agents.harness import manifest  # noqa: PLC0415 - loads every handler
+
+        return manifest.main(rest)
     if command in ("runs", "resume", "fork", "export", "delete"):
         from effectful_agents.harness import runs  # noqa: PLC0415 - loads what keeps runs
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Launch", "Question", "parse", "parse_question", "parse_resumption"]
+__all__ = ["Launch", "Look", "Question", "parse", "parse_look", "parse_question", "parse_resumption"]
 
 _EPILOG = """\
 The first word that is no option is the script. Options of the stack may stand before and after it; every other word, in
@@ -77,6 +77,35 @@ class Question:
     as_json: bool
 
 
+_MANIFEST_EPILOG = """\
+Without SKILL the tools of all skills of the script are listed. A handler, or a stack, that the script makes is shown
+with `--with`: it is put inside of the standard stack, and a stack that `harness(…)` made takes its place. What stands
+under `if __name__ == "__main__":` in the script is not run, no model is asked, and no run is begun.
+
+    %(prog)s llm_examples/vacation.py --model gpt-5-mini --eval-provider restricted
+    %(prog)s script.py:ask --with stack --json
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """What the command `manifest` is to describe.
+
+    Attributes:
+        script: The script.
+        skill: The name of a skill in it; empty for all of them.
+        handlers: Names of handlers in it that are installed besides.
+        options: The options that were given for `harness`.
+        as_json: Whether to print it as JSON.
+    """
+
+    script: str
+    skill: str
+    handlers: list[str]
+    options: dict[str, Any]
+    as_json: bool
+
+
 def parse(arguments: Sequence[str], program: str) -> Launch:
     """Sort the words of a command line.
 
@@ -140,6 +169,26 @@ def parse_question(arguments: Sequence[str], program: str) -> Question:
     if twice is not None:
         parser.error(f"the argument `{twice}` is given twice")
     return Question(script, skill, given, _options(values), as_json)
+
+
+def parse_look(arguments: Sequence[str], program: str) -> Look:
+    """Read a command line of `manifest`.
+
+    Raises:
+        SystemExit: The help was asked for, or a word is none that could stand here.
+    """
+    parser = _parser(program, "Say how the stack of a script is put together, and who decides in it.", _MANIFEST_EPILOG)
+    parser.usage = "%(prog)s SCRIPT[:SKILL] [options]"
+    parser.add_argument("target", metavar="SCRIPT[:SKILL]", help="the script, and a skill in it")
+    parser.add_argument("--json", dest="as_json", action="store_true", default=False, help="print it as JSON")
+    parser.add_argument(
+        "--with", dest="handlers", metavar="NAME", action="append", default=[], help="a handler that the script makes"
+    )
+    _add_options(parser)
+    values = vars(parser.parse_args(["--help" if word == "-h" else word for word in arguments]))
+    script, skill = _target(values.pop("target"))
+    handlers, as_json = values.pop("handlers"), values.pop("as_json")
+    return Look(script, skill, handlers, _options(values), as_json)
 
 
 def _target(word: str) -> tuple[str, str]:

@@ -6,13 +6,13 @@ import contextlib
 import json
 import os
 import sys
-import types
 from collections.abc import Sequence
 
-from effectful_agents.errors import ConfigurationError, MissingHandlerError, StorageError
+from effectful_agents.errors import ConfigurationError, StorageError
 from effectful_agents.handlers.observability.report import Report
-from effectful_agents.harness.call import Asked, ask_nobody, bind, find, without_main
-from effectful_agents.harness.launcher import become_main, fail, one_line, read_script, show_traceback, stack_of
+from effectful_agents.harness.call import Asked, ask_nobody, bind, find
+from effectful_agents.harness.launcher import fail, one_line, read_script, stack_of
+from effectful_agents.harness.loading import NotLoaded, load
 from effectful_agents.harness.options import Question, parse_question
 from effectful_agents.harness.output import print_text
 from effectful_agents.harness.stack import Harness
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str], *, program: str = "effectful-agents prompt") 
     try:
         with aside:
             stack, asked = _asked(question)
-    except _Ended as ended:
+    except NotLoaded as ended:
         return ended.code
     except (ConfigurationError, StorageError) as error:
         return fail(one_line(error), code=2)
@@ -49,36 +49,12 @@ def main(arguments: Sequence[str], *, program: str = "effectful-agents prompt") 
     return 0
 
 
-class _Ended(Exception):
-    """The script failed while it was loaded, which has been told."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
 def _asked(question: Question) -> tuple[Harness, Asked]:
     source = read_script(question.script)
     stack = stack_of(question.options)
-    module = become_main(question.script, [])
-    try:
-        exec(without_main(source, str(module.__file__)), module.__dict__)
-    except BaseException as error:
-        raise _Ended(_not_loaded(error, module)) from error
+    module = load(question.script, source)
     skill = find(module, question.skill)
     return stack, ask_nobody(stack, skill, bind(skill, question.arguments))
-
-
-def _not_loaded(error: BaseException, module: types.ModuleType) -> int:
-    """Say what a script raised while it was loaded."""
-    mend = 'put what it does under `if __name__ == "__main__":`.'
-    if isinstance(error, MissingHandlerError):
-        return fail(f"the script asks a model while it is loaded: {mend}", code=2)
-    if isinstance(error, SystemExit):
-        return fail(f"the script ends while it is loaded: {mend}", code=2)
-    if isinstance(error, KeyboardInterrupt):
-        return fail("interrupted.", code=130)
-    return show_traceback(error, str(module.__file__))
 
 
 def _bold(text: str) -> str:

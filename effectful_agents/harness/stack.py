@@ -25,6 +25,7 @@ from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.provision import Fallback, Model, RateLimit
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
+from effectful_agents.handlers.routing import ToolRouter
 from effectful_agents.handlers.synthesis import (
     ExpressionToolCaller,
     FinalBodySynthesizer,
@@ -59,6 +60,7 @@ class Settings:
     tool_calling: Literal["auto", "code", "json"] | None
     tool_collection: Literal["none", "explicit", "auto"]
     defer_tools: bool | int
+    tool_router: ToolRouter | None
     check_contracts: bool
     system_prompt: Literal["full", "brief"] | None
     turns: int
@@ -113,6 +115,10 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
         yield MixedToolCaller()
     elif settings.calling == "code":
         yield ExpressionToolCaller()
+    # Outside of all that adds tools, since it chooses among what they forward. Inside of these: it deals in the tools
+    # themselves, and a search is to find no others.
+    if settings.tool_router is not None:
+        yield settings.tool_router
     # Next to the loop, or to these: what adds or changes tools on the way to a request comes further inside.
     json_only = settings.calling == "json"
     if settings.tool_collection == "explicit":
@@ -263,6 +269,8 @@ def _check(settings: Settings) -> None:
         raise OptionError(
             f"`defer_tools` is {settings.defer_tools!r}; it is True, False, or a number of tokens, 0 for always."
         )
+    if settings.tool_router is not None and not isinstance(settings.tool_router, ToolRouter):
+        raise OptionError(f"`tool_router` is {settings.tool_router!r}; it is a `ToolRouter`, or None.")
     if isinstance(settings.fallback, str | Mapping) or not isinstance(settings.fallback, Sequence):
         raise OptionError(f"`fallback` is {settings.fallback!r}; it is a list of models.")
     if settings.model is not None and settings.model in settings.fallback:

@@ -10,7 +10,7 @@ from typing import Any
 from effectful.ops.types import Operation as EffectfulOperation
 
 from effectful_agents.runtime.carrying import Interpretation, current, evaluated
-from effectful_agents.runtime.layers import extended, layers_of, without
+from effectful_agents.runtime.layers import Marker, extended, layers_of, without
 
 
 def handler(interpretation: Interpretation) -> "Installer":
@@ -129,7 +129,7 @@ class _Installation:
     def __init__(self, layers: tuple[Interpretation, ...], lasting: Sequence[Any] = ()) -> None:
         self._outer = current.get()
         # Not this object itself: every installation would be a reference cycle, for the collector to find.
-        self._layer = object()
+        self._layer = Marker(layers)
         self.installed = extended(self._outer, layers, self._layer)
         current.set(self.installed)
         self._evaluated = evaluated.get()

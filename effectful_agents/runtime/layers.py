@@ -1,5 +1,6 @@
 """Interpretations put together: one over the other, several as one, one taken out again."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -45,6 +46,25 @@ class Layers(Mapping[EffectfulOperation, Callable[..., Any]]):
 
     def __repr__(self) -> str:
         return f"Layers({', '.join(map(repr, self.layers))})"
+
+
+class Marker:
+    """What `without` finds layers by that were installed together, and `installed` the layers themselves.
+
+    Args:
+        layers: Outermost first.
+
+    Attributes:
+        serial: Higher for what was installed later.
+    """
+
+    __slots__ = ("layers", "serial")
+
+    _serials = itertools.count()
+
+    def __init__(self, layers: tuple[Interpretation, ...]) -> None:
+        self.layers = layers
+        self.serial = next(self._serials)
 
 
 def layers_of(interpretation: Interpretation) -> tuple[Interpretation, ...]:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, handler, harness
+from effectful_agents.handlers.routing import ToolRouter
 from effectful_agents.testing import ScriptedModel
 
 STACK = [
     "AgentLoop",
     "DeferredTools",
     "MixedToolCaller",
+    "ToolRouter",
     "LexicalToolExtractor",
     "RateLimit",
     "LiteLLMConfigurer",
@@ -31,7 +33,8 @@ STACK = [
     "ToolOutputCap",
     "SQLitePersister",
 ]
-OPTIONAL = {"SystemPromptDumper", "SQLitePersister", "RateLimit", "Fallback"}
+ROUTER = ToolRouter(lambda context: context.names)
+OPTIONAL = {"ToolRouter", "SystemPromptDumper", "SQLitePersister", "RateLimit", "Fallback"}
 OF_CODE = {"MixedToolCaller", "TyTypeChecker", "BuiltinExecutor", "StatefulReplSynthesizer", "FinalBodySynthesizer"}
 
 
@@ -57,7 +60,7 @@ def headings(text: str, level: int) -> list[str]:
 
 def test_the_handlers_stand_in_this_order(tmp_path):
     options = {"dump_system_prompt": tmp_path / "prompt.md", "persist_db": tmp_path / "agents.db"}
-    assert names(**options, fallback=["x"], requests_per_minute=60) == STACK
+    assert names(**options, fallback=["x"], requests_per_minute=60, tool_router=ROUTER) == STACK
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ from effectful_agents.handlers.provision import Fallback, RateLimit
 from effectful_agents.handlers.provision.http import HttpModel
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.handlers.provision.local import LocalModel
+from effectful_agents.handlers.routing import ToolRouter
 from effectful_agents.handlers.synthesis import (
     ExpressionToolCaller,
     FinalBodySynthesizer,
@@ -89,6 +90,11 @@ class Surroundings:
 
 type Make = Callable[[Surroundings], ObjectInterpretation[Any, Any]]
 
+
+def _all_but(*names: str) -> ToolRouter:
+    return ToolRouter(lambda context: [name for name in context.names if name not in names])
+
+
 SAMPLES: Mapping[type, Make] = {
     # In the order in which they stand in a stack, outermost first.
     ScriptedModel: lambda around: ScriptedModel(*around.replies),
@@ -96,6 +102,7 @@ SAMPLES: Mapping[type, Make] = {
     DeferredTools: lambda around: DeferredTools(threshold=0, always=["measure", "break_down"]),
     ExpressionToolCaller: lambda around: ExpressionToolCaller(),
     MixedToolCaller: lambda around: MixedToolCaller(),
+    ToolRouter: lambda around: _all_but("find"),
     LexicalToolExtractor: lambda around: LexicalToolExtractor(),
     ImplicitToolExtractor: lambda around: ImplicitToolExtractor(),
     RateLimit: lambda around: RateLimit(requests_per_minute=1_000, tokens_per_minute=1_000_000, concurrent=10),
@@ -213,8 +220,9 @@ ORDERED: tuple[Ordered, ...] = (
     *(
         Ordered(AgentLoop, inner, _TERMINAL)
         for inner in (
-            *(DeferredTools, LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter, HistoryBuilder),
-            *(SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
+            *(DeferredTools, ToolRouter, LexicalToolExtractor, ImplicitToolExtractor, FrameworkDocumenter),
+            *(HistoryBuilder, SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer),
+            *(TyTypeChecker, MypyTypeChecker),
             *(ExpressionToolCaller, MixedToolCaller, BuiltinExecutor, RestrictedPythonExecutor),
             *(StatefulReplSynthesizer, FinalBodySynthesizer, SQLitePersister),
         )
@@ -251,6 +259,16 @@ ORDERED: tuple[Ordered, ...] = (
             {DeferredTools: lambda around: DeferredTools(threshold=210), MixedToolCaller: _measuring_by_expression},
         )
         for caller in (ExpressionToolCaller, MixedToolCaller)
+    ),
+    Ordered(DeferredTools, ToolRouter, "it chooses among the tools themselves, and a search is to find no others"),
+    *(
+        Ordered(
+            ToolRouter,
+            inner,
+            "it chooses among what is offered further inside, and refuses a request that offers more",
+            {ToolRouter: lambda around: _all_but("find", "exec_code", "write_and_run_body")},
+        )
+        for inner in (LexicalToolExtractor, ImplicitToolExtractor, StatefulReplSynthesizer, FinalBodySynthesizer)
     ),
     *(
         Ordered(

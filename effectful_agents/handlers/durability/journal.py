@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import inspect
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from effectful_agents.errors import ConfigurationError
@@ -18,7 +18,7 @@ from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheck
 from effectful_agents.operations.history import load_state, save_state
 from effectful_agents.operations.journal import attempt_of, perform_step, record
 from effectful_agents.operations.loop import call_agent
-from effectful_agents.operations.records import Checkpointer
+from effectful_agents.operations.records import SCHEMA, Checkpointer
 from effectful_agents.operations.steps import StepEvent, current_ids
 from effectful_agents.operations.world import fresh_id
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
@@ -90,6 +90,10 @@ class Journal(ObjectInterpretation[Any, Any]):
         self.run_id = run_id
         self.checkpointer = checkpointer
         self._names_run = run_id is None
+
+    def manifest(self) -> Mapping[str, object]:
+        """What the manifest of a stack says of it."""
+        return {"stages": ["run.journal"], "versions": {"journal": str(SCHEMA)}}
 
     @contextlib.contextmanager
     def while_installed(self) -> Generator[None]:

@@ -60,6 +60,13 @@ class TenacityRetryer(PromptInjectingInterpretation):
         }
         self.call_assistant_retryer = tenacity.Retrying(**(rules | options))
 
+    def manifest(self) -> Mapping[str, object]:
+        # What the manifest of a stack says of it.
+        stop = self.call_assistant_retryer.stop
+        return {
+            "limits": {"attempts": stop.max_attempt_number} if isinstance(stop, tenacity.stop_after_attempt) else {}
+        }
+
     @implements(call_assistant)
     def call_assistant(
         self,

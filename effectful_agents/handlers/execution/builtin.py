@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Mapping
 from types import CodeType
 from typing import Any, Literal
 
@@ -25,6 +26,10 @@ class BuiltinExecutor(PromptInjectingInterpretation):
     """
 
     # For tests, and for code that is trusted for another reason; anything else is for `RestrictedPythonExecutor`.
+
+    def manifest(self) -> Mapping[str, object]:
+        # What the manifest of a stack says of it.
+        return {"code": "builtin"}
 
     @implements(code.parse)
     def parse(self, source: str, filename: str) -> ast.Module:

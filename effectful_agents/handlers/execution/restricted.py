@@ -6,8 +6,9 @@ import __future__
 import ast
 import builtins
 import copy
+import dataclasses
 import weakref
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, Literal
@@ -95,6 +96,10 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
             require()
         self.limits = Limits(seconds, size, output, memory)
         self.isolation = isolation
+
+    def manifest(self) -> Mapping[str, object]:
+        # What the manifest of a stack says of it.
+        return {"code": "restricted", "limits": dataclasses.asdict(self.limits), "isolation": self.isolation}
 
     @implements(call_system)
     def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:

@@ -103,6 +103,11 @@ class HistoryCompactor(ObjectInterpretation[Any, Any]):
         self.limit = limit
         self.share = share
 
+    def manifest(self) -> Mapping[str, object]:
+        """What the manifest of a stack says of it."""
+        limits = {} if self.limit is None else {"tokens": self.limit}
+        return {"stages": ["history.compaction"], "limits": limits, "share": self.share}
+
     @implements(call_assistant)
     def call_assistant(
         self,

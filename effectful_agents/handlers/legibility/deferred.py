@@ -78,6 +78,10 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
         self.threshold = threshold
         self.always = frozenset(always)
 
+    def manifest(self) -> Mapping[str, object]:
+        """What the manifest of a stack says of it."""
+        return {"max_results": self.max_results, "threshold": self.threshold, "always": sorted(self.always)}
+
     @implements(call_assistant)
     def call_assistant(
         self,

@@ -68,7 +68,10 @@ class LexicalToolExtractor(PromptInjectingInterpretation):
         return None
 
     def discover(self, env: Mapping[str, Any]) -> ToolSet:
+        # The tools of a scope, for a turn and for the manifest of a stack.
         skill = env.skill if isinstance(env, Scope) else None
+        if skill is not None and not skill.uses_tools:
+            return ToolSet()
         found = tools_in_scope(env, skill.receiver if skill is not None else None, self.wrap if self.widens else None)
         return ToolSet(tool for tool in found if not self.json_only or tool == skill or self._has_schema(tool))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
 from effectful_agents.errors import OptionError
@@ -49,6 +50,10 @@ class ToolOutputCap(ObjectInterpretation[Any, Any]):
     def __init__(self, max_chars: int | None = 16000) -> None:
         _check(max_chars)
         self.max_chars = max_chars
+
+    def manifest(self) -> Mapping[str, object]:
+        """What the manifest of a stack says of it."""
+        return {"limits": {"max_chars": self.max_chars}}
 
     @implements(call_tool)
     def call_tool(self, tool_call: DecodedToolCall[Any]) -> ToolResult[Any]:

@@ -104,6 +104,12 @@ class AgentLoop(PromptInjectingInterpretation):
         self.strict_tools = strict_tools
         self.strict_decoding = strict_decoding
 
+    def manifest(self) -> Mapping[str, object]:
+        # What the manifest of a stack says of it.
+        limits = {"turns": self.turns, "depth": self.depth, "tools_at_once": self.tools_at_once}
+        strict = {"tools": self.strict_tools, "decoding": self.strict_decoding}
+        return {"limits": limits, "system_prompt": "brief" if self.brief else "full", "strict": strict}
+
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
         skill = prompted(skill)

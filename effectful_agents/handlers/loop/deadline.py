@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from effectful_agents.errors import LimitExceeded, OptionError
@@ -47,6 +48,10 @@ class Deadline(ObjectInterpretation[Any, Any]):
         if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
             raise OptionError(f"`seconds` is {seconds!r}; it is a time, more than 0 and finite.")
         self.seconds = seconds
+
+    def manifest(self) -> Mapping[str, object]:
+        """What the manifest of a stack says of it."""
+        return {"limits": {"seconds": self.seconds}}
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:

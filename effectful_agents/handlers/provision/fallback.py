@@ -17,6 +17,7 @@ from effectful_agents.errors import (
     RefusalError,
 )
 from effectful_agents.handlers.provision.alternatives import Alternative, Model, alternative
+from effectful_agents.handlers.provision.naming import said_of
 from effectful_agents.handlers.provision.retries import Spent, conditions, under
 from effectful_agents.messages import Finish, PromptProgress, Response, StreamEvent, StreamStart
 from effectful_agents.operations.loop import completion
@@ -138,6 +139,10 @@ class Fallback(ObjectInterpretation[Any, Any]):
             raise OptionError(f"`Fallback` has `{twice}` twice; a repetition of the same is `num_retries`.")
         self.rest_seconds = rest_seconds
         self.on = on
+
+    def manifest(self) -> Mapping[str, object]:
+        """What the manifest of a stack says of it."""
+        return {"models": [said_of(one.name)["model"] for one in self._alternatives], "rest_seconds": self.rest_seconds}
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:

@@ -25,6 +25,7 @@ from effectful_agents.handlers.provision import litellm_counting
 from effectful_agents.handlers.provision.litellm_errors import translated
 from effectful_agents.handlers.provision.litellm_replies import response
 from effectful_agents.handlers.provision.litellm_streaming import StreamedReply
+from effectful_agents.handlers.provision.naming import said_of
 from effectful_agents.handlers.provision.retries import retried
 from effectful_agents.handlers.provision.telling import tell_whole
 from effectful_agents.handlers.provision.tool_choice import enforce
@@ -90,6 +91,10 @@ class LiteLLMConfigurer(ObjectInterpretation[Any, Any]):
 
     def __init__(self, model: str | None = None, **config: Any) -> None:
         self.config = config if model is None else {"model": model, **config}
+
+    def manifest(self) -> Mapping[str, object]:
+        """What the manifest of a stack says of it."""
+        return said_of(self.config.get("model"), self.config)
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:

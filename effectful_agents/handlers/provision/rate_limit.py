@@ -92,6 +92,15 @@ class RateLimit(ObjectInterpretation[Any, Any]):
         self.concurrent = concurrent
         self._paces: dict[str, Pace] = {}
 
+    def manifest(self) -> Mapping[str, object]:
+        """What the manifest of a stack says of it."""
+        limits = {
+            "requests_per_minute": self.requests_per_minute,
+            "tokens_per_minute": self.tokens_per_minute,
+            "concurrent": self.concurrent,
+        }
+        return {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
+
     @implements(completion)
     def completion(self, **request: Any) -> Response:
         model = request.get("model") or ""

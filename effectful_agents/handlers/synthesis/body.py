@@ -61,6 +61,12 @@ class FinalBodySynthesizer(PromptInjectingInterpretation):
     # Needs an executor (`effectful_agents.handlers.execution`). Put it inside `HistoryBuilder`, and outside of
     # `TenacityRetryer`, so that it sees whether a submission failed.
 
+    def discover(self, env: Mapping[str, Any]) -> ToolSet:
+        # The tools that it offers to a skill, for the manifest of a stack.
+        if not isinstance(env, Scope) or _is_function(env.skill.__signature__.return_annotation):
+            return ToolSet()
+        return _submission(env.skill)
+
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
         [submit] = _submission(skill)

@@ -58,6 +58,10 @@ class StatefulReplSynthesizer(PromptInjectingInterpretation):
     # Needs an executor (`effectful_agents.handlers.execution`). Anywhere inside the loop; inside of what reads the
     # scope for tools, so that it sees what the session has bound.
 
+    def discover(self, env: Mapping[str, Any]) -> ToolSet:
+        # The tools that it offers to a skill, for the manifest of a stack.
+        return _TOOL
+
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
         session = ReplSession(Scope.of_call(skill, skill.arguments_of(*args, **kwargs)))

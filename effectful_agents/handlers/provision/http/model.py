@@ -12,6 +12,7 @@ from effectful_agents.handlers.provision.http.dialect import OpenAICompatible, P
 from effectful_agents.handlers.provision.http.exchange import Exchange
 from effectful_agents.handlers.provision.http.failures import Asked
 from effectful_agents.handlers.provision.http.transport import load, post
+from effectful_agents.handlers.provision.naming import said_of
 from effectful_agents.handlers.provision.retries import RETRIES, retried
 from effectful_agents.handlers.provision.tool_choice import enforce
 from effectful_agents.messages import Request, Response, ToolChoice
@@ -102,6 +103,10 @@ class HttpModel(ObjectInterpretation[Any, Any]):
         secrets = {api_key or "", urllib.parse.urlsplit(base_url).password or "", *words}
         # The longest first: one may hold another.
         self._secrets = tuple(sorted((one for one in secrets if len(one) >= _SHORTEST_SECRET), key=len, reverse=True))
+
+    def manifest(self) -> Mapping[str, object]:
+        """What the manifest of a stack says of it."""
+        return said_of(self.model)
 
     @implements(model_in_use)
     def model_in_use(self) -> str | None:

@@ -15,6 +15,7 @@ from effectful_agents.handlers.provision.local.grammar import NOTHING, answer_sc
 from effectful_agents.handlers.provision.local.prompt import asks_again, chat, said_before
 from effectful_agents.handlers.provision.local.reply import EnvelopeReply, PlainReply, Reply
 from effectful_agents.handlers.provision.local.weights import PREFIX, weights
+from effectful_agents.handlers.provision.naming import said_of
 from effectful_agents.messages import (
     CompletionUsage,
     Finish,
@@ -122,6 +123,10 @@ class LocalModel(ObjectInterpretation[Any, Any]):
         self.seed = seed
         self.repeat = repeat
         self.config = config
+
+    def manifest(self) -> Mapping[str, object]:
+        """What the manifest of a stack says of it."""
+        return said_of(self.model, self.config)
 
     @implements(model_in_use)
     def model_in_use(self) -> str | None:

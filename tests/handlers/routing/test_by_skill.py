@@ -1,0 +1,104 @@
+"""A skill that chooses the tools of others."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from effectful_agents import NotHandled, Skill, acall, handler, harness, run, steps
+from effectful_agents.errors import ConfigurationError, OptionError
+from effectful_agents.handlers.routing import ToolRouter
+from effectful_agents.operations.steps import ModelStep
+from effectful_agents.testing import ScriptedModel, calls
+from tests.handlers.routing.desk import DONE, ask, asked, names
+
+
+@Skill.define
+def choose(text: str, tools: dict[str, str]) -> list[str]:
+    """Which of these tools does the request need? {tools}
+
+    {text}
+    """
+    raise NotHandled
+
+
+@pytest.fixture(autouse=True)
+def _nothing_done() -> None:
+    DONE.clear()
+
+
+def test_its_answer_is_the_palette():
+    model = asked(ToolRouter(choose), ["weather"], calls("weather", city="Oslo"), "Sunny.")
+    assert [names(request) for request in model.requests] == [[], ["weather"], ["weather"]]
+    assert DONE == [("weather", "Oslo")]
+    told = model.requests[0]["messages"][-1]["content"]
+    assert "Hello" in told
+    assert "The weather in a city." in told
+
+
+def test_it_is_in_no_catalogue():
+    model = asked(ToolRouter(choose), ["read_mail"], "a")
+    assert "choose" not in model.requests[0]["messages"][-1]["content"]
+
+
+def test_a_name_that_is_none_is_sent_back_to_it():
+    model = asked(ToolRouter(choose), ["wether"], ["weather"], "a")
+    assert "there is no tool `wether`. The tools are: " in model.requests[1]["messages"][-1]["content"]
+    assert names(model.requests[2]) == ["weather"]
+
+
+def test_one_that_never_names_a_tool_ends_the_call():
+    with pytest.raises(ConfigurationError, match=r"`choose` chose no tools for `ask`: .*there is no tool `nothing`"):
+        asked(ToolRouter(choose), ["nothing"], ["nothing"], num_retries=2)
+
+
+def test_it_is_asked_once_in_a_call_or_in_each_turn():
+    replies = (["weather"], calls("weather", city="Oslo"), "a")
+    asked(ToolRouter(choose), *replies)
+    asked(ToolRouter(choose, per="turn"), *replies[:2], ["read_mail"], "a")
+
+
+def test_its_tokens_are_those_of_the_call_and_its_messages_are_not():
+    with handler(harness(system_prompt="brief", tool_router=ToolRouter(choose))):
+        with handler(ScriptedModel(["weather"], "Sunny.")):
+            result = run(ask, "Hello")
+    assert [message["role"] for message in result.messages] == ["user", "assistant"]
+    assert result.usage.input == 200
+
+
+def test_its_request_is_a_step_of_a_nested_call():
+    with handler(harness(system_prompt="brief", tool_router=ToolRouter(choose))):
+        with handler(ScriptedModel(["weather"], "Sunny.")):
+            seen = [
+                (event.skill.__name__, event.depth) for event in steps(ask, "Hello") if isinstance(event, ModelStep)
+            ]
+    assert list(dict.fromkeys(seen)) == [("choose", 1), ("ask", 0)]
+
+
+def test_called_by_the_program_it_is_a_skill_like_any_other():
+    model = asked(ToolRouter(choose), ["anything"], call=lambda: choose("x", {}), eval_provider="none")
+    assert "ask" in names(model.requests[0])
+
+
+def test_it_may_be_asynchronous():
+    @Skill.define
+    async def choose_later(text: str) -> list[str]:
+        """Which tools? {text}"""
+        raise NotHandled
+
+    with handler(harness(system_prompt="brief", tool_router=ToolRouter(choose_later))):
+        with handler(ScriptedModel(["weather"], "Sunny.", ["weather"], "Warm.")) as model:
+            assert asyncio.run(acall(ask, "Hello")) == "Sunny."
+            assert ask("Hello") == "Warm."
+    assert names(model.requests[3]) == ["weather"]
+
+
+def test_a_parameter_that_nobody_fills_is_told():
+    @Skill.define
+    def pick(question: str) -> list[str]:
+        """{question}"""
+        raise NotHandled
+
+    with pytest.raises(OptionError, match="`pick` is to choose tools and has a parameter `question`; it can"):
+        ToolRouter(pick)
