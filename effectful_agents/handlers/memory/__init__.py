@@ -4,6 +4,7 @@ from effectful_agents.handlers.memory.in_memory import InMemoryStore
 from effectful_agents.handlers.memory.keeper import MemoryKeeper
 from effectful_agents.handlers.memory.prompter import RecallPrompter
 from effectful_agents.handlers.memory.sqlite import SqliteMemoryStore
+from effectful_agents.handlers.memory.tools import MemoryTools
 from effectful_agents.handlers.memory.window import WorkingWindow
 
-__all__ = ["InMemoryStore", "MemoryKeeper", "RecallPrompter", "SqliteMemoryStore", "WorkingWindow"]
+__all__ = ["InMemoryStore", "MemoryKeeper", "MemoryTools", "RecallPrompter", "SqliteMemoryStore", "WorkingWindow"]

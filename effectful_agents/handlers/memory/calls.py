@@ -37,6 +37,7 @@ class RememberedCall:
         self.batch = ""
         self._keeper = keeper
         self._depth = depth
+        self._is_ending = depth is None
         self._ids: StepIds | None = None
         self._pending: list[Memory] = []
         self._ended = False
@@ -52,6 +53,12 @@ class RememberedCall:
         """The call of a keeper that the code is in; a task or a thread may outlive it."""
         call = _call.get()
         return call if call is not None and call._keeper is keeper and not call._ended else None
+
+    @classmethod
+    def is_ending(cls) -> bool:
+        """Whether the code makes memories of a call, or of memories; skills may be called for that."""
+        call = _call.get()
+        return call is not None and call._is_ending and not call._ended
 
     @contextlib.contextmanager
     def entered(self) -> Generator[None]:
@@ -79,7 +86,7 @@ class RememberedCall:
 
     def ending(self) -> contextlib.AbstractContextManager[Any]:
         """Where what is done when it has ended gets its places among the steps; nothing is recalled in there."""
-        self.recalled = ()
+        self.recalled, self._is_ending = (), True
         return contextlib.nullcontext() if self._ids is None else self._ids
 
     @property
@@ -94,6 +101,11 @@ class RememberedCall:
             store.write(scope, [memory], batch=self.batch)
         else:
             self._pending.append(memory)
+
+    @property
+    def has_written(self) -> bool:
+        """Whether something waits to be flushed that the store does not have."""
+        return bool(self._pending)
 
     def flush(self, store: MemoryStore, scope: MemoryScope) -> int:
         """Make visible what was written, and return how many memories that are."""

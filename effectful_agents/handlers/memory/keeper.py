@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -218,12 +217,12 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         most = self.limit if limit is None else limit
         check_number("limit", most, 0)
 
-        def recall_memory() -> list[Memory]:
+        def recall_memories() -> list[Memory]:
             if query is None:
                 return list(self.store.recent(self.scope, most, kind))
             return list(self.store.search(self.scope, safe_text(query), most, kind))
 
-        return record(recall_memory, list[Memory])
+        return record(recall_memories, list[Memory])
 
     @implements(remember)
     def remember(
@@ -252,16 +251,20 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
                 "there is nothing that could consolidate memories: give one, `MemoryKeeper(…, consolidator=…)`."
             )
 
-        def read_memory() -> list[Memory]:
+        def read_memories() -> list[Memory]:
             memories = self.store.memories(self.scope)
             return list(memories[:_CONSOLIDATED]) if len(memories) >= max(at_least, 1) else []
 
-        old = record(read_memory, list[Memory])
+        old = record(read_memories, list[Memory])
         if not old:
             return []
-        with _apart(self):
+        # Calls of skills in here are inside of another one, so that they have no stages of their own.
+        call = RememberedCall(self)
+        with call.entered():
             texts = _texts("consolidator", self.consolidator, [memory.text for memory in old])
             new = [self._made(text, "summary", (), None) for text in texts]
+            if call.has_written:
+                flush_memory()
         return new if self.store.replace(self.scope, [memory.id for memory in old], new) else []
 
     @implements(forget)
@@ -269,17 +272,21 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         if not (ids or before is not None or everything):
             raise OptionError("nothing says what to forget: name identifiers, a time `before`, or `everything=True`.")
 
-        def forget_memory() -> int:
+        def forget_memories() -> int:
             return self.store.forget(self.scope, ids, before=before, everything=everything)
 
-        return record(forget_memory, int)
+        return record(forget_memories, int)
 
     def _made(self, text: str, kind: str, tags: Collection[str], metadata: Mapping[str, Any] | None) -> Memory:
         if not isinstance(text, str) or not text.strip():
             raise OptionError(f"what is to be remembered is {text!r}; it is a text, and not an empty one.")
         text = safe_text(text)
         id = self._id(text, kind)
-        at = record(_time, float)
+
+        def time() -> Any:
+            return now()
+
+        at: float = record(time, float)
         memory = Memory(id, text, self.scope, at, kind, tuple(tags), dict(metadata or {}))
         check_memories(self.scope, [memory])
         return memory
@@ -291,16 +298,6 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         # The same when the run is resumed, even where its journal had not been written yet.
         said = "\0".join([ids.run_id, ids.coming("record"), self.scope.key, kind, text])
         return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _time() -> float:
-    return now()
-
-
-def _apart(keeper: MemoryKeeper) -> contextlib.AbstractContextManager[None]:
-    """Have calls of skills be inside of another one, so that they have no stages of their own."""
-    is_inside = RememberedCall.running(keeper) is not None
-    return contextlib.nullcontext() if is_inside else RememberedCall(keeper).entered()
 
 
 def _text_of_request(user_prompt: PromptSection) -> str:

@@ -30,7 +30,7 @@ SCHEMA = Schema(
     "memories",
     [
         [
-            # `batch` is null in a memory that is visible, `key` higher in one that was written later; `size` is in words.
+            # `batch` is null in a memory that is visible; of two the `key` of the later is higher; `size` is in words.
             "CREATE TABLE memories (key INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, id TEXT NOT NULL, "
             "batch TEXT, at REAL NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL, rest TEXT NOT NULL, "
             "size INTEGER NOT NULL, embedder TEXT, vector BLOB, UNIQUE (scope, id))",
