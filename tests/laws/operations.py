@@ -39,6 +39,7 @@ from effectful_agents.operations.loop import (
     steer,
     write_system,
 )
+from effectful_agents.operations.memory import consolidate_memory, flush_memory, forget, recall, recalled, remember
 from effectful_agents.operations.prompt import section
 from effectful_agents.operations.session import exec_code, repl_env, repl_history
 from effectful_agents.operations.steps import ModelStep, Phase, emit
@@ -101,6 +102,12 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     conversation: lambda: conversation(ask),
     load_state: lambda: load_state(GUIDE),
     save_state: lambda: save_state(GUIDE, "once"),
+    recall: lambda: recall("tea", 3, kind="fact"),
+    remember: lambda: remember("Tea.", kind="fact", tags=("drink",), metadata={"n": 1}),
+    forget: lambda: forget("1", before=3.0),
+    flush_memory: lambda: flush_memory(),
+    consolidate_memory: lambda: consolidate_memory(2),
+    recalled: lambda: recalled(),
     skill_prompt: lambda: skill_prompt(ask),
     code.type_check: lambda: code.type_check("x = 1", 1, 1, lenient=True),
     code.run_doctests: lambda: code.run_doctests(measure, {}),
