@@ -40,6 +40,8 @@ def remember(text: str) -> str:
     Args:
         text: One thing, so worded that it can be understood without this conversation.
     """
+    if not text.strip():
+        raise ValueError("There is nothing to remember in an empty text.")
     memory.remember(text)
     return "Remembered, for later calls."
 
