@@ -27,6 +27,7 @@ from effectful_agents.runtime import Operation
 
 __all__ = [
     "INTERACTION",
+    "MEMORY_EFFECTS",
     "Memory",
     "MemoryScope",
     "MemoryStore",
@@ -208,6 +209,16 @@ def recalled() -> Sequence[Memory]:
     In a call inside another one that is nothing, too: the request that it was recalled for is another one's.
     """
     return ()
+
+
+MEMORY_EFFECTS: Mapping[Operation[..., Any], str] = {
+    recall: "memory_read",
+    remember: "memory_write",
+    forget: "memory_write",
+    flush_memory: "memory_flush",
+    consolidate_memory: "memory_consolidate",
+}
+"""The operations that reach a store, with the effect that each is."""
 
 
 @runtime_checkable

@@ -18,6 +18,7 @@ from effectful_agents.operations.journal import record
 from effectful_agents.operations.loop import call_agent, call_user
 from effectful_agents.operations.memory import (
     INTERACTION,
+    MEMORY_EFFECTS,
     Memory,
     MemoryScope,
     MemoryStore,
@@ -48,7 +49,6 @@ _CONSOLIDATED = 200
 @Operation.define
 def _keeper() -> object:
     """The innermost keeper: of several, that one is the memory."""
-    return None
 
 
 class MemoryKeeper(ObjectInterpretation[Any, Any]):
@@ -141,14 +141,10 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
     def manifest(self) -> Mapping[str, object]:
         """What it consists of, as plain JSON; the scope as a digest."""
         consolidates = self.consolidator is not None
+        performed = [recall, remember, flush_memory, *([consolidate_memory] if consolidates else [])]
         return {
             "stages": ["retrieval", "write", "flush", *(["consolidation"] if consolidates else [])],
-            "grants": [
-                "memory_read",
-                "memory_write",
-                "memory_flush",
-                *(["memory_consolidate"] if consolidates else []),
-            ],
+            "grants": [MEMORY_EFFECTS[operation] for operation in performed],
             "store": type(self.store).__name__,
             "scope": self.scope.digest,
             "limit": self.limit,
@@ -292,11 +288,13 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         return memory
 
     def _id(self, text: str, kind: str) -> str:
-        ids = current_ids()
+        ids, call = current_ids(), RememberedCall.running(self)
         if ids is None or not ids.run_id:
             return fresh_id()
-        # The same when the run is resumed, even where its journal had not been written yet.
-        said = "\0".join([ids.run_id, ids.coming("record"), self.scope.key, kind, text])
+        # The same when the run is resumed, even where its journal had not been written yet; and in a fork of it, what
+        # is written in a call that both share.
+        begun = call.batch if call is not None and call.batch else ids.run_id
+        said = "\0".join([begun, ids.coming("record"), self.scope.key, kind, text])
         return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from effectful_agents.handlers.memory.checking import check_number
 from effectful_agents.messages import UserMessage
-from effectful_agents.messages.text import safe_text
+from effectful_agents.messages.text import safe_text, text_for_reading
+from effectful_agents.operations.history import get_history
 from effectful_agents.operations.loop import call_user
 from effectful_agents.operations.memory import Memory, recalled
 from effectful_agents.operations.prompt import PromptSection
-from effectful_agents.runtime import ObjectInterpretation, fwd, implements
+from effectful_agents.runtime import ObjectInterpretation, fwd, implements, interpretation
 
 __all__ = ["RecallPrompter"]
 
@@ -35,7 +36,7 @@ class RecallPrompter(ObjectInterpretation[Any, Any]):
     and a provider's cache of it holds. It becomes a part of the conversation, as the request is. Each memory is a JSON
     string on a line of its own, so that no text that was remembered can end the block or begin another one, and the
     block says that it is data. That is no protection from a model that takes it for instructions all the same: keep
-    what must not happen away by a policy.
+    what must not happen away by a policy. What an earlier message of the same conversation shows is not shown again.
 
     Inside `AgentLoop`, anywhere; the order of it and the `MemoryKeeper` makes no difference. Without a keeper, or where
     nothing was recalled, it changes nothing.
@@ -81,7 +82,8 @@ class RecallPrompter(ObjectInterpretation[Any, Any]):
     def call_user(self, user_prompt: PromptSection) -> UserMessage:
         # First: the keeper recalls when the message is written, wherever it stands.
         message = fwd()
-        block = _block(self._shown(recalled()))
+        memories = recalled()
+        block = _block(self._shown(memories, _conversation())) if memories else ""
         content = message["content"]
         if not block:
             return message
@@ -90,20 +92,32 @@ class RecallPrompter(ObjectInterpretation[Any, Any]):
         part: Any = {"type": "text", "text": f"\n\n{block}"}
         return message if part in content else {**message, "content": [*content, part]}
 
-    def _shown(self, memories: Sequence[Memory]) -> list[str]:
-        """The texts that there is room for, the oldest first."""
+    def _shown(self, memories: Sequence[Memory], before: str) -> list[str]:
+        """The lines that there is room for and that the conversation does not have yet, the oldest first."""
         left, shown = self.max_characters, list[tuple[float, int, str]]()
         for place, memory in enumerate(memories):
             text = _shortened(safe_text(memory.text), self.max_characters // 4)
-            if len(text) <= left:
+            line = _line(text)
+            if len(text) <= left and f"\n{line}\n" not in before:
                 left -= len(text)
-                shown.append((memory.at, -place, text))
-        return [text for _, _, text in sorted(shown)]
+                shown.append((memory.at, -place, line))
+        return [line for _, _, line in sorted(shown)]
 
 
-def _block(texts: Iterable[str]) -> str:
-    lines = [_UNSAFE.sub(_escaped, json.dumps(text, ensure_ascii=False)) for text in texts]
+def _conversation() -> str:
+    """What was shown in the conversation so far, where somebody keeps it."""
+    if get_history not in interpretation():
+        return ""
+    asked = [message for message in get_history() if message["role"] == "user"]
+    return "\n".join(text_for_reading(message["content"]) for message in asked)
+
+
+def _block(lines: Sequence[str]) -> str:
     return _OPENING + "\n".join([*lines, _CLOSING]) if lines else ""
+
+
+def _line(text: str) -> str:
+    return _UNSAFE.sub(_escaped, json.dumps(text, ensure_ascii=False))
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -85,7 +85,11 @@ class MemoryTools(PromptInjectingInterpretation):
 
     def manifest(self) -> Mapping[str, object]:
         # What it consists of, as plain JSON.
-        return {"tools": sorted(tool.__name__ for tool in _TOOLS), "grants": ["memory_read", "memory_write"]}
+        performed = memory.recall, memory.remember, memory.forget
+        return {
+            "tools": sorted(tool.__name__ for tool in _TOOLS),
+            "grants": sorted({memory.MEMORY_EFFECTS[operation] for operation in performed}),
+        }
 
     @implements(call_system)
     def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:

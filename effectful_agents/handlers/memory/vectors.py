@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import array
+import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from effectful_agents.errors import ConfigurationError
+from effectful_agents.runtime import wait
 
 __all__ = ["Embedder", "Vectors", "fused"]
 
-type Embedder = Callable[[Sequence[str]], Sequence[Sequence[float]]]
-"""Makes a vector of each text; those of one embedder all have the same length."""
+type Embedder = Callable[[Sequence[str]], Sequence[Sequence[float]] | Awaitable[Sequence[Sequence[float]]]]
+"""Makes a vector of each text; those of one embedder all have the same length. It may be `async def`."""
 
 _RANK = 60
 """What a rank is added to before its share is taken: the usual value, with which no single list decides alone."""
@@ -40,7 +43,10 @@ class Vectors:
         """
         if not texts:
             return []
-        made = [[float(number) for number in vector] for vector in self._embedder(texts)]
+        given: Any = self._embedder(texts)
+        if inspect.isawaitable(given):
+            given = wait(given)
+        made = [[float(number) for number in vector] for vector in given]
         if len(made) != len(texts):
             raise ConfigurationError(
                 f"the embedder gave {len(made)} vectors for {len(texts)} texts; it gives one each."

@@ -20,6 +20,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.loop import steps
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, RecallPrompter, WorkingWindow
+from effectful_agents.operations.loop import call_agent
 from effectful_agents.operations.memory import (
     INTERACTION,
     Memory,
@@ -113,6 +114,19 @@ def test_a_typed_answer_is_remembered_as_json() -> None:
     with remembering(City("Oslo"), keeper=MemoryKeeper(store, ANN)):
         city("May")
     assert texts(store.memories(ANN)) == ['Asked: A city for May.\nAnswered: {"name":"Oslo"}']
+
+
+def test_of_an_answer_that_has_no_form_its_class_is_remembered() -> None:
+    store = InMemoryStore()
+
+    def replaced(skill: Any, *args: Any, **kwargs: Any) -> Any:
+        fwd()
+        return object()
+
+    stack = Layers(*harness(system_prompt="brief").layers, {call_agent: replaced}, MemoryKeeper(store, ANN))
+    with handler(stack), handler(ScriptedModel("Noted.")):
+        chat("Tea?")
+    assert texts(store.memories(ANN)) == ["Asked: Tea?\nAnswered: (a value of the class object)"]
 
 
 def test_without_a_prompter_the_model_is_shown_nothing() -> None:

@@ -137,6 +137,24 @@ def test_the_order_of_the_two_makes_no_difference(prompter_inside: bool) -> None
     assert "My tea is green." in said(model.requests[1])
 
 
+def test_what_the_conversation_shows_is_not_shown_again() -> None:
+    store = InMemoryStore()
+    store.write(ANN, [Memory("1", "Ann's tea is green.", ANN), Memory("2", "Milk is white.", ANN)])
+    keeper, guide = MemoryKeeper(store, ANN, extractor=lambda *_: None), Guide()
+    with handler(harness(eval_provider="none")), handler(ScriptedModel(*"abcd")) as model:
+        with handler(Layers(keeper, RecallPrompter())):
+            for text in ("Which tea?", "Tea, again?", "Tea with milk?"):
+                guide.tell(text)
+            Guide().tell("And tea?")
+    assert [lines_of(said(request)) for request in model.requests] == [
+        ["Ann's tea is green."],
+        [],
+        ["Milk is white."],
+        ["Ann's tea is green."],
+    ]
+    assert OPENING not in said(model.requests[1])
+
+
 class Guide(Agent):
     """A guide."""
 

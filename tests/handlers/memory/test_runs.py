@@ -215,6 +215,28 @@ def test_two_runs_write_the_same_words_twice() -> None:
     assert texts(store.memories(ANN)) == ["Asked: Tea.\nAnswered: Done."] * 2
 
 
+@pytest.mark.parametrize("inside", [True, False], ids=["inside of the journal", "outside of it"])
+def test_a_fork_writes_only_what_it_does_not_share(inside: bool) -> None:
+    store, checkpointer = InMemoryStore(), MemoryCheckpointer()
+
+    def run(run_id: str, second: str) -> None:
+        layers = [Journal(run_id, checkpointer), MemoryKeeper(store, ANN)]
+        with handler(harness(system_prompt="brief", eval_provider="none")), handler(ScriptedModel(*[Model()] * 9)):
+            with handler(Layers(*layers if inside else reversed(layers))):
+                work("Tea.")
+                work(second)
+
+    run("monday", "Milk.")
+    before = texts(store.memories(ANN))
+    assert len(before) == 4
+    checkpointer.fork("monday", "tuesday")
+    run("tuesday", "Milk.")
+    assert texts(store.memories(ANN)) == before
+    checkpointer.fork("monday", "wednesday", "000002-call")
+    run("wednesday", "Water.")
+    assert texts(store.memories(ANN))[4:] == ["Note on Water.", "Asked: Water.\nAnswered: Done."]
+
+
 def test_the_same_words_in_one_run_are_two_memories() -> None:
     store = InMemoryStore()
     with stack(store, MemoryCheckpointer(), lambda request: "Done."):

@@ -214,6 +214,16 @@ def test_vectors_are_made_for_what_has_none_of_this_embedder(path: Path) -> None
     assert texts_of(other.search(ANN, "feline", 9)) == ["A cat.", "A dog."]
 
 
+def test_an_embedder_may_be_asynchronous(path: Path) -> None:
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return by_meaning(texts)
+
+    store = SqliteMemoryStore(path, embed)
+    store.write(ANN, [])
+    store.write(ANN, [a_memory(text, text) for text in ("A dog.", "A cat.")])
+    assert texts_of(store.search(ANN, "feline", 1)) == ["A cat."]
+
+
 @pytest.mark.parametrize(
     "made",
     [[], [[1.0]], [[1.0], [1.0, 2.0]], [[], []], [[math.nan], [1.0]], [[math.inf], [1.0]]],
