@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from effectful_agents.operations.memory import Memory, MemoryScope, MemoryStore
@@ -24,6 +24,7 @@ class RememberedCall:
     Args:
         keeper: The handler that it belongs to.
         depth: How many calls it is nested in; None for what is no call of a skill.
+        given: Says what the caller gave.
 
     Attributes:
         request: What the user asked; None until that is known, and for good where nobody writes it down.
@@ -31,10 +32,11 @@ class RememberedCall:
         batch: The name under which the store has what was written, in a run that has a journal.
     """
 
-    def __init__(self, keeper: object, depth: int | None = None) -> None:
+    def __init__(self, keeper: object, depth: int | None = None, given: Callable[[], str] = str) -> None:
         self.request: str | None = None
         self.recalled: Sequence[Memory] = ()
         self.batch = ""
+        self.given = given
         self._keeper = keeper
         self._depth = depth
         self._is_ending = depth is None
@@ -43,10 +45,10 @@ class RememberedCall:
         self._ended = False
 
     @classmethod
-    def coming(cls, keeper: object) -> RememberedCall:
+    def coming(cls, keeper: object, given: Callable[[], str]) -> RememberedCall:
         """The call of a skill that begins next."""
         ids = current_ids()
-        return cls(keeper, 0 if ids is None else ids.depth_inside)
+        return cls(keeper, 0 if ids is None else ids.depth_inside, given)
 
     @classmethod
     def running(cls, keeper: object) -> RememberedCall | None:

@@ -7,13 +7,13 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from effectful_agents.encoding import dumps, encode, render_section
-from effectful_agents.errors import ConfigurationError, EncodingError, OptionError
+from effectful_agents.errors import ConfigurationError, OptionError
 from effectful_agents.handlers.memory.calls import RememberedCall
 from effectful_agents.handlers.memory.checking import check_memories, check_number
+from effectful_agents.handlers.memory.exchange import answer_text, given_text, request_text
 from effectful_agents.handlers.memory.window import WorkingWindow
 from effectful_agents.messages import UserMessage
-from effectful_agents.messages.text import safe_text, text_for_reading
+from effectful_agents.messages.text import safe_text
 from effectful_agents.operations.journal import record
 from effectful_agents.operations.loop import call_agent, call_user
 from effectful_agents.operations.memory import (
@@ -29,7 +29,7 @@ from effectful_agents.operations.memory import (
     recalled,
     remember,
 )
-from effectful_agents.operations.prompt import PromptSection, section
+from effectful_agents.operations.prompt import PromptSection
 from effectful_agents.operations.steps import current_ids
 from effectful_agents.operations.world import fresh_id, now
 from effectful_agents.runtime import ObjectInterpretation, Operation, fwd, implements, wait
@@ -57,8 +57,8 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
     Each outermost call of a skill goes through these stages; calls inside it share its memory, and have none of
     their own.
 
-    - `retrieval`, when the call begins: `recall` with the text of the request. With a `working_window` the latest calls
-      are recalled as well.
+    - `retrieval`, when the call begins: `recall` with what the caller gave, which is the arguments as the prompt shows
+      them, or the whole request where it shows none. With a `working_window` the latest calls are recalled as well.
     - `write`, when it has succeeded: `remember` what was asked and answered, or what the extractor makes of it.
     - `flush`, then: `flush_memory`. Later calls see what was written; of a call that raises, nothing stays.
     - `consolidation`, then, if there is a consolidator: `consolidate_memory`.
@@ -164,23 +164,23 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
         if RememberedCall.running(self) is not None or _keeper() is not self:
             return fwd()
-        call = RememberedCall.coming(self)
+        call = RememberedCall.coming(self, lambda: given_text(_as_prompted(skill), args, kwargs))
         with call.entered():
             value = fwd()
             # A call whose request nobody has written was not made here: a journal has answered it, say.
             if call.request is not None:
                 with call.ending():
-                    self._end(call.request, _text_of(value, skill, args, kwargs))
+                    self._end(call.request, answer_text(value, skill, args, kwargs))
             return value
 
     @implements(call_user)
     def call_user(self, user_prompt: PromptSection) -> UserMessage:
         call = RememberedCall.running(self)
         if call is not None and call.is_here and call.request is None:
-            call.begin(_text_of_request(user_prompt))
+            call.begin(request_text(user_prompt))
             if call.is_in_run:
                 call.batch = record(fresh_id, str)
-            call.recalled = self._retrieve(call.request or "")
+            call.recalled = self._retrieve(call.given() or call.request or "")
         return fwd()
 
     @implements(recalled)
@@ -188,8 +188,8 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         call = RememberedCall.running(self)
         return fwd() if call is None else call.recalled if call.is_here else ()
 
-    def _retrieve(self, request: str) -> Sequence[Memory]:
-        found = list(recall(request, self.limit))
+    def _retrieve(self, query: str) -> Sequence[Memory]:
+        found = list(recall(query, self.limit))
         latest = () if self.working_window is None else self.working_window.latest()
         known = {memory.id for memory in found}
         return [*found, *(memory for memory in latest if memory.id not in known)]
@@ -298,19 +298,11 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _text_of_request(user_prompt: PromptSection) -> str:
-    """What is asked, without the heading that names the skill."""
-    return text_for_reading(render_section(section("", *user_prompt["content"])))
-
-
-def _text_of(value: Any, skill: Skill, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """The answer as a text."""
-    if isinstance(value, str):
-        return value
-    try:
-        return dumps(encode(value, skill.result_type(*args, **kwargs)))
-    except EncodingError:
-        return f"(a value of the class {type(value).__name__})"
+def _as_prompted(skill: Skill) -> Skill:
+    """A skill whose call is running, with the prompt that it has there."""
+    ids = current_ids()
+    here = None if ids is None else ids.skill
+    return here if here is not None and here == skill else skill
 
 
 def _texts(what: str, function: Callable[..., Any], *args: Any) -> list[str]:

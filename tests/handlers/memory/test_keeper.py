@@ -18,6 +18,7 @@ from effectful_agents.errors import (
     NetworkError,
     OptionError,
 )
+from effectful_agents.handlers.legibility import InMemoryPrompts, PromptRegistry
 from effectful_agents.handlers.loop import steps
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, RecallPrompter, WorkingWindow
 from effectful_agents.operations.loop import call_agent
@@ -100,6 +101,59 @@ def test_the_stages_of_a_call_in_their_order() -> None:
         ("flush",),
     ]
     assert len(model.requests) == 1
+
+
+@dataclasses.dataclass
+class Order:
+    who: str
+    what: str
+
+
+PLACE = "Oslo"
+
+
+@Skill.define
+def advise(order: Order, wish: str, count: int = 2) -> str:
+    """Advise kindly on the {wish!s:>9} of {order.who} in {PLACE}. Take {count:02d} turns, {{really}}."""
+    raise NotHandled
+
+
+@Skill.define
+def greet(name: str) -> str:
+    """Say hello."""
+    raise NotHandled
+
+
+def test_what_is_recalled_is_asked_for_with_what_the_caller_gave() -> None:
+    seen: list[Any] = []
+    with remembering("One.", "Two.", "Three."), handler(performed(seen)):
+        advise(Order("Ann", "tea"), wish="tea")
+        greet("Ann")
+        chat("")
+    assert [query for name, query, *_ in (call for call in seen if call[0] == "recall")] == [
+        "tea\nAnn\n02",
+        "Say hello.",
+        "",
+    ]
+
+
+def test_a_prompt_that_takes_the_place_of_a_docstring_says_which_arguments_count() -> None:
+    seen: list[Any] = []
+    prompts = PromptRegistry(InMemoryPrompts({"greet": "Greet {name} warmly."}))
+    with remembering("Hello."), handler(prompts), handler(performed(seen)):
+        greet("Ann")
+    assert seen[0] == ("recall", "Ann", 8)
+
+
+def test_arguments_that_are_changed_on_their_way_do_no_harm() -> None:
+    def change(skill: Any, order: Any, **kwargs: Any) -> Any:
+        return fwd(skill, Order("Ann", "tea"), **kwargs)
+
+    seen: list[Any] = []
+    layers = Layers(*harness(system_prompt="brief").layers, {call_agent: change}, MemoryKeeper(InMemoryStore(), ANN))
+    with handler(layers), handler(ScriptedModel("Hello.")), handler(performed(seen)):
+        advise("an order", wish="tea")  # ty: ignore
+    assert seen[0][1].startswith("Advise kindly on the       tea of Ann in Oslo.")
 
 
 def test_what_is_remembered_has_what_the_world_gives() -> None:
