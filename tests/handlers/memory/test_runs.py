@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 from effectful_agents import NotHandled, Skill, Tool, handler, harness
 from effectful_agents.errors import NetworkError
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer, SqliteCheckpointer
-from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, RecallPrompter, SqliteMemoryStore
+from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools, RecallPrompter, SqliteMemoryStore
 from effectful_agents.operations.memory import Memory, forget, recall, remember
 from effectful_agents.runtime import Layers
 from effectful_agents.testing import ScriptedModel, calls
@@ -35,6 +38,12 @@ def work(text: str) -> str:
 @Skill.define(tools=False)
 def facts(request: str, answer: str) -> list[str]:
     """Facts of: {request} {answer}"""
+    raise NotHandled
+
+
+@Skill.define(tools=False)
+def recording(text: str) -> str:
+    """{text}"""
     raise NotHandled
 
 
@@ -254,6 +263,75 @@ def test_a_run_and_its_memory_in_one_file(tmp_path: Path) -> None:
             work("Tea?")
         store.close()
     assert texts(SqliteMemoryStore(file).memories(ANN)) == ["Asked: Tea?\nAnswered: Done."]
+
+
+KILLED = """
+import os, signal, sys
+from effectful_agents import NotHandled, Skill, handler, harness
+from effectful_agents.handlers.durability import Journal
+from effectful_agents.handlers.memory import MemoryKeeper, SqliteMemoryStore
+from effectful_agents.operations.memory import MemoryScope
+from effectful_agents.testing import ScriptedModel
+
+file, point = sys.argv[1:]
+
+class Store(SqliteMemoryStore):
+    def flush(self, *args):
+        if point == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        count = super().flush(*args)
+        if point == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return count
+
+@Skill.define
+def ask(text: str) -> str:
+    '''{text}'''
+    raise NotHandled
+
+memory = MemoryKeeper(Store(file), MemoryScope("acme", user="ann"))
+model = ScriptedModel(*[lambda request: request["messages"][0]["content"][:3]] * 2)
+with handler(harness(system_prompt="brief", eval_provider="none")), handler(model):
+    with handler(Journal("monday", file)), handler(memory):
+        print(ask("Tea?"), ask("Milk?"))
+"""
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+def test_a_process_that_is_killed_at_its_flush(tmp_path: Path, point: str) -> None:
+    def process(point: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", KILLED, str(tmp_path / "all.db"), point]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert process(point).returncode == -signal.SIGKILL
+    store = SqliteMemoryStore(tmp_path / "all.db")
+    assert len(store.memories(ANN)) == (point == "after")
+    for _ in range(2):
+        assert process("nowhere").stdout == "Tea Mil\n"
+        assert texts(store.memories(ANN)) == ["Asked: Tea?\nAnswered: Tea", "Asked: Milk?\nAnswered: Mil"]
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
+def test_what_the_model_remembers_itself_is_written_once(written: bool) -> None:
+    def model(request: Any) -> Any:
+        done = sum(message["role"] == "tool" for message in request["messages"])
+        return [calls("remember", text="Tea is green."), calls("recall", query="tea"), "Done."][done]
+
+    options: dict[str, Any] = {"system_prompt": "brief", "eval_provider": "none"}
+    for at in range(99):
+        store, checkpointer = InMemoryStore(), Crashing(at, written)
+        layers = [Journal("monday", checkpointer), MemoryKeeper(store, ANN), MemoryTools()]
+        ended = False
+        for _ in range(2):
+            with contextlib.suppress(Crash), handler(harness(**options)), handler(ScriptedModel(*[model] * 9)):
+                with handler(Layers(*layers)):
+                    assert recording("Remember.") == "Done."
+            if checkpointer.at is not None:
+                ended, checkpointer.at = checkpointer.appends <= at, None
+        assert sorted(texts(store.memories(ANN))) == ["Asked: Remember.\nAnswered: Done.", "Tea is green."]
+        if ended:
+            break
+    assert at > 5
 
 
 def _once(*replies: Any) -> Any:
