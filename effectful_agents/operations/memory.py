@@ -6,9 +6,11 @@
     flush_memory         what was written becomes visible to later calls          (effect `memory_flush`)
     consolidate_memory   many memories become few                                 (effect `memory_consolidate`)
     recalled             what was recalled at the beginning of the running call
+      memory_in_use      what the first five come to, when every handler of them has seen them
 
 `handlers.memory.MemoryKeeper` gives them a meaning, with a `MemoryStore` and a `MemoryScope`. Whatever it does to the
-store it does by performing one of the first five, once: a policy that intercepts these sees, and can refuse, all of it.
+store it does by performing one of the first five, once. So a policy that intercepts these, wherever it stands, sees all
+of it and can refuse it.
 
 A memory belongs to one scope. Scopes are exact: another scope never sees it, not even one that is wider or narrower.
 """
@@ -29,11 +31,13 @@ __all__ = [
     "INTERACTION",
     "MEMORY_EFFECTS",
     "Memory",
+    "MemoryRules",
     "MemoryScope",
     "MemoryStore",
     "consolidate_memory",
     "flush_memory",
     "forget",
+    "memory_in_use",
     "recall",
     "recalled",
     "remember",
@@ -112,6 +116,35 @@ class Memory:
     metadata: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
+class MemoryRules(Protocol):
+    """What the operations of memory do, by their names, where a memory is installed."""
+
+    def recall(self, query: str | None, limit: int | None, *, kind: str | None) -> Sequence[Memory]: ...
+    def remember(
+        self, text: str, *, kind: str, tags: Collection[str], metadata: Mapping[str, Any] | None
+    ) -> Memory: ...
+    def flush_memory(self) -> int: ...
+    def consolidate_memory(self, at_least: int) -> Sequence[Memory]: ...
+    def forget(self, *ids: str, before: float | None, everything: bool) -> int: ...
+
+
+@Operation.define
+def memory_in_use() -> MemoryRules | None:
+    """What the operations of memory come to here; by default None, and they raise an error.
+
+    Only their default rules perform it, so that a handler of `recall` is asked wherever it stands. To call a rule of it
+    by oneself is to pass by whoever decides about that operation.
+    """
+    return None
+
+
+def _rules(operation: str) -> MemoryRules:
+    rules = memory_in_use()
+    if rules is None:
+        raise MissingHandlerError(operation, _KEEPER)
+    return rules
+
+
 @Operation.define
 def recall(query: str | None = None, limit: int | None = None, *, kind: str | None = None) -> Sequence[Memory]:
     """What is remembered that fits a text, the best first.
@@ -128,7 +161,7 @@ def recall(query: str | None = None, limit: int | None = None, *, kind: str | No
         OptionError: `limit` is no number from 0.
         StorageError: The store cannot be read.
     """
-    raise MissingHandlerError("recall", _KEEPER)
+    return _rules("recall").recall(query, limit, kind=kind)
 
 
 @Operation.define
@@ -154,7 +187,7 @@ def remember(
         OptionError: The text is empty, or the metadata is no JSON.
         StorageError: The store cannot be written.
     """
-    raise MissingHandlerError("remember", _KEEPER)
+    return _rules("remember").remember(text, kind=kind, tags=tags, metadata=metadata)
 
 
 @Operation.define
@@ -167,7 +200,7 @@ def flush_memory() -> int:
     Raises:
         StorageError: The store cannot be written. Nothing of it is visible then.
     """
-    raise MissingHandlerError("flush_memory", _KEEPER)
+    return _rules("flush_memory").flush_memory()
 
 
 @Operation.define
@@ -181,7 +214,7 @@ def consolidate_memory(at_least: int = 2) -> Sequence[Memory]:
         ConfigurationError: There is nothing that could do it: see `MemoryKeeper(consolidator=…)`.
         StorageError: The store cannot be read or written.
     """
-    raise MissingHandlerError("consolidate_memory", _KEEPER)
+    return _rules("consolidate_memory").consolidate_memory(at_least)
 
 
 @Operation.define
@@ -199,7 +232,7 @@ def forget(*ids: str, before: float | None = None, everything: bool = False) -> 
         OptionError: Nothing says what to forget.
         StorageError: The store cannot be written.
     """
-    raise MissingHandlerError("forget", _KEEPER)
+    return _rules("forget").forget(*ids, before=before, everything=everything)
 
 
 @Operation.define

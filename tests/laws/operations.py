@@ -39,7 +39,15 @@ from effectful_agents.operations.loop import (
     steer,
     write_system,
 )
-from effectful_agents.operations.memory import consolidate_memory, flush_memory, forget, recall, recalled, remember
+from effectful_agents.operations.memory import (
+    consolidate_memory,
+    flush_memory,
+    forget,
+    memory_in_use,
+    recall,
+    recalled,
+    remember,
+)
 from effectful_agents.operations.prompt import section
 from effectful_agents.operations.session import exec_code, repl_env, repl_history
 from effectful_agents.operations.steps import ModelStep, Phase, emit
@@ -108,6 +116,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     flush_memory: lambda: flush_memory(),
     consolidate_memory: lambda: consolidate_memory(2),
     recalled: lambda: recalled(),
+    memory_in_use: lambda: memory_in_use(),
     skill_prompt: lambda: skill_prompt(ask),
     code.type_check: lambda: code.type_check("x = 1", 1, 1, lenient=True),
     code.run_doctests: lambda: code.run_doctests(measure, {}),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from effectful_agents.encoding import decode, dumps, encode
 from effectful_agents.operations import memory
-from effectful_agents.operations.memory import MEMORY_EFFECTS, Memory, MemoryScope, recalled
+from effectful_agents.operations.memory import MEMORY_EFFECTS, Memory, MemoryScope, memory_in_use, recalled
 from effectful_agents.runtime import Operation
 
 PARTS = st.text(st.sampled_from('a",[]\\ \ud800\n'), max_size=4)
@@ -44,4 +44,4 @@ def test_a_journal_gives_a_memory_again(text: str, metadata: dict[str, Any], tag
 
 def test_every_operation_that_reaches_a_store_is_an_effect() -> None:
     operations = {getattr(memory, name) for name in memory.__all__ if isinstance(getattr(memory, name), Operation)}
-    assert set(MEMORY_EFFECTS) == operations - {recalled}
+    assert set(MEMORY_EFFECTS) == operations - {recalled, memory_in_use}

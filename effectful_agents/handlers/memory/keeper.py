@@ -20,11 +20,12 @@ from effectful_agents.operations.memory import (
     INTERACTION,
     MEMORY_EFFECTS,
     Memory,
+    MemoryRules,
     MemoryScope,
     MemoryStore,
     consolidate_memory,
     flush_memory,
-    forget,
+    memory_in_use,
     recall,
     recalled,
     remember,
@@ -32,7 +33,7 @@ from effectful_agents.operations.memory import (
 from effectful_agents.operations.prompt import PromptSection
 from effectful_agents.operations.steps import current_ids
 from effectful_agents.operations.world import fresh_id, now
-from effectful_agents.runtime import ObjectInterpretation, Operation, fwd, implements, wait
+from effectful_agents.runtime import ObjectInterpretation, fwd, implements, wait
 from effectful_agents.types import Skill
 
 __all__ = ["Consolidator", "Extractor", "MemoryKeeper"]
@@ -44,11 +45,6 @@ type Consolidator = Callable[[list[str]], Any]
 
 _CONSOLIDATED = 200
 """Memories that are consolidated at once, at most: the oldest."""
-
-
-@Operation.define
-def _keeper() -> object:
-    """The innermost keeper: of several, that one is the memory."""
 
 
 class MemoryKeeper(ObjectInterpretation[Any, Any]):
@@ -65,7 +61,8 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
 
     What was recalled is not shown to the model: that is for `RecallPrompter`. Tools and the program may perform
     `recall`, `remember` and `forget` themselves, and `MemoryTools` has the model do so. The keeper reaches the store in
-    its rules of these operations only, so a handler further inside that refuses one of them has that stage not happen.
+    the rules of these operations only, so a handler that refuses one of them, wherever it stands, has that stage not
+    happen.
 
     What an extractor, a consolidator or the store raises comes out of the call. The conversation has been kept by then,
     unless the keeper stands outside of `HistoryBuilder`. In a run that has a journal, what was recalled is recalled
@@ -154,15 +151,15 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
             "consolidate_after": self.consolidate_after if consolidates else None,
         }
 
-    @implements(_keeper)
-    def _keeper(self) -> object:
+    @implements(memory_in_use)
+    def memory_in_use(self) -> MemoryRules:
         return self
 
     # --- the stages of a call -----------------------------------------------------------------------------------------
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
-        if RememberedCall.running(self) is not None or _keeper() is not self:
+        if RememberedCall.running(self) is not None or memory_in_use() is not self:
             return fwd()
         call = RememberedCall.coming(self, lambda: given_text(_as_prompted(skill), args, kwargs))
         with call.entered():
@@ -204,9 +201,8 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         if self.consolidator is not None:
             consolidate_memory(self.consolidate_after)
 
-    # --- the operations, which are all that reaches the store ---------------------------------------------------------
+    # --- the rules of the operations, which are all that reaches the store --------------------------------------------
 
-    @implements(recall)
     def recall(
         self, query: str | None = None, limit: int | None = None, *, kind: str | None = None
     ) -> Sequence[Memory]:
@@ -220,7 +216,6 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
 
         return record(recall_memories, list[Memory])
 
-    @implements(remember)
     def remember(
         self, text: str, *, kind: str = "note", tags: Collection[str] = (), metadata: Mapping[str, Any] | None = None
     ) -> Memory:
@@ -235,12 +230,10 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
             flush_memory()
         return memory
 
-    @implements(flush_memory)
     def flush_memory(self) -> int:
         call = RememberedCall.running(self)
         return 0 if call is None else call.flush(self.store, self.scope)
 
-    @implements(consolidate_memory)
     def consolidate_memory(self, at_least: int = 2) -> Sequence[Memory]:
         if self.consolidator is None:
             raise ConfigurationError(
@@ -263,7 +256,6 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
                 flush_memory()
         return new if self.store.replace(self.scope, [memory.id for memory in old], new) else []
 
-    @implements(forget)
     def forget(self, *ids: str, before: float | None = None, everything: bool = False) -> int:
         if not (ids or before is not None or everything):
             raise OptionError("nothing says what to forget: name identifiers, a time `before`, or `everything=True`.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 from typing import Any
 
@@ -709,15 +710,35 @@ def test_the_store_is_reached_in_an_effect_and_not_beside_it() -> None:
     [(recall, []), (remember, ["search"]), (flush_memory, ["search"]), (consolidate_memory, ["search", "write"])],
     ids=lambda value: getattr(value, "__name__", "asked"),
 )
-def test_an_effect_that_is_refused_does_not_happen(operation: Any, asked: list[str]) -> None:
-    store = Watched([])
-    denied = Denied("not granted")
+@pytest.mark.parametrize("inside", [True, False], ids=["inside of the keeper", "outside of it"])
+def test_an_effect_that_is_refused_does_not_happen(operation: Any, asked: list[str], inside: bool) -> None:
+    store, denied = Watched([]), Denied("not granted")
     keeper = MemoryKeeper(store, ANN, consolidator=lambda texts: texts)
-    with remembering("Done.", keeper=keeper), handler(refusing(operation, denied)):
+    policy = refusing(operation, denied)
+    with handler({} if inside else policy), remembering("Done.", keeper=keeper), handler(policy if inside else {}):
         with pytest.raises(Denied) as raised:
             chat("Tea?")
     assert raised.value is denied
     assert [name for name, _ in store.asked] == asked
+
+
+def test_policies_on_both_sides_of_the_keeper_are_asked() -> None:
+    outer, inner = list[Any](), list[Any]()
+    with handler(performed(outer)), remembering("Done."), handler(performed(inner)):
+        chat("Tea?")
+        assert forget("nobody") == 0
+    assert outer == inner
+    assert [name for name, *_ in outer] == ["recall", "remember", "flush", "forget"]
+
+
+def test_what_a_policy_changes_is_what_is_remembered() -> None:
+    def without_numbers(text: str, **kwargs: Any) -> Memory:
+        return fwd(re.sub("[0-9]", "#", text), **kwargs)
+
+    store = InMemoryStore()
+    with handler({remember: without_numbers}), remembering("Noted.", keeper=MemoryKeeper(store, ANN)):
+        chat("My card is 4111.")
+    assert texts(store.memories(ANN)) == ["Asked: My card is ####.\nAnswered: Noted."]
 
 
 # Options and the manifest
