@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError, OptionError
+from effectful_agents.errors import ConfigurationError, DecodingError, OptionError, ProviderError
 from effectful_agents.handlers.memory.calls import RememberedCall
 from effectful_agents.handlers.memory.checking import check_memories, check_number
 from effectful_agents.handlers.memory.exchange import answer_text, given_text, request_text
@@ -43,6 +45,8 @@ type Extractor = Callable[[str, str], Any]
 type Consolidator = Callable[[list[str]], Any]
 """Takes the texts of memories, the oldest first, and gives those that take their place."""
 
+_log = logging.getLogger(__name__)
+
 _CONSOLIDATED = 200
 """Memories that are consolidated at once, at most: the oldest."""
 
@@ -64,8 +68,10 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
     the rules of these operations only, so a handler that refuses one of them, wherever it stands, has that stage not
     happen.
 
-    What an extractor, a consolidator or the store raises comes out of the call. The conversation has been kept by then,
-    unless the keeper stands outside of `HistoryBuilder`. In a run that has a journal, what was recalled is recalled
+    Where the model of an extractor or a consolidator fails, or its reply cannot be decoded, the call ends well all the
+    same: what was said is remembered as it is, and the log has a warning. Anything else that they or the store raise
+    comes out of the call. The conversation has been kept by then, unless the keeper stands outside of `HistoryBuilder`.
+    In a run that has a journal, what was recalled is recalled
     again when the run is resumed, and nothing is written twice; what a call that failed has written stays unseen in the
     store until the run is resumed and the call succeeds.
 
@@ -192,14 +198,22 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         return [*found, *(memory for memory in latest if memory.id not in known)]
 
     def _end(self, request: str, answer: str) -> None:
-        if self.extractor is None or self.working_window is not None:
+        facts = self._extracted(request, answer)
+        if facts is None or self.working_window is not None:
             remember(f"Asked: {request}\nAnswered: {answer}", kind=INTERACTION)
-        if self.extractor is not None:
-            for text in _texts("extractor", self.extractor, request, answer):
-                remember(text, kind="fact")
+        for text in facts or ():
+            remember(text, kind="fact")
         flush_memory()
         if self.consolidator is not None:
-            consolidate_memory(self.consolidate_after)
+            with _going_on("the memories stay as they are, and the next call tries again"):
+                consolidate_memory(self.consolidate_after)
+
+    def _extracted(self, request: str, answer: str) -> list[str] | None:
+        """What the extractor makes of an exchange; None where there is none, or where its model could not do it."""
+        if self.extractor is not None:
+            with _going_on("what was said is remembered as it is"):
+                return _texts("extractor", self.extractor, request, answer)
+        return None
 
     # --- the rules of the operations, which are all that reaches the store --------------------------------------------
 
@@ -288,6 +302,15 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         begun = call.batch if call is not None and call.batch else ids.run_id
         said = "\0".join([begun, ids.coming("record"), self.scope.key, kind, text])
         return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+@contextlib.contextmanager
+def _going_on(then: str) -> Generator[None]:
+    """Have the call end well though a model could not do what is done for its memory: it has been answered."""
+    try:
+        yield
+    except (ProviderError, DecodingError) as error:
+        _log.warning("no model made memories of a call, so %s: %s", then, error)
 
 
 def _as_prompted(skill: Skill) -> Skill:

@@ -438,10 +438,33 @@ def test_an_extractor_may_be_a_skill_which_has_no_memory_itself() -> None:
     assert texts(store.memories(ANN)) == ["Tea is old.", "Ann likes tea."]
 
 
-def test_an_extractor_that_raises_ends_the_call_and_leaves_nothing() -> None:
+@pytest.mark.parametrize("reply", [NetworkError("down"), "no list"], ids=["it fails", "it makes no sense"])
+def test_where_no_model_extracts_anything_the_exchange_is_remembered_as_it_is(
+    reply: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     store = InMemoryStore()
-    with remembering("Noted.", NetworkError("down"), keeper=MemoryKeeper(store, ANN, extractor=facts)):
+    with remembering("Noted.", *[reply] * 5, keeper=MemoryKeeper(store, ANN, extractor=facts)):
+        assert chat("I like tea.") == "Noted."
+    assert texts(store.memories(ANN)) == ["Asked: I like tea.\nAnswered: Noted."]
+    assert "remembered as it is" in caplog.text
+
+
+def test_where_no_model_consolidates_anything_the_memories_stay(caplog: pytest.LogCaptureFixture) -> None:
+    store = InMemoryStore()
+    keeper = MemoryKeeper(store, ANN, consolidator=shorter, consolidate_after=2)
+    with remembering("Noted.", NetworkError("down"), NetworkError("down"), keeper=keeper):
+        remember("Tea.")
+        assert chat("I like tea.") == "Noted."
+        assert "stay as they are" in caplog.text
         with pytest.raises(NetworkError):
+            consolidate_memory()
+    assert len(store.memories(ANN)) == 2
+
+
+def test_an_extractor_with_a_fault_ends_the_call_and_leaves_nothing() -> None:
+    store = InMemoryStore()
+    with remembering("Noted.", keeper=MemoryKeeper(store, ANN, extractor=lambda *_: 1 / 0)):
+        with pytest.raises(ZeroDivisionError):
             chat("I like tea.")
     assert list(store.memories(ANN)) == []
 
