@@ -25,7 +25,7 @@ from effectful_agents.testing import ScriptedModel, batch, calls, says
 EXAMPLES = Path(__file__).parent.parent / "llm_examples"
 NAMES = [
     *("best_trip", "chatbot", "confirm", "data/planets", "durable/research", "extract", "fan_out", "joke", "limerick"),
-    *("primes", "reasoning/countdown", "remembering", "streaming_chat", "vacation", "word_rule"),
+    *("primes", "reasoning/countdown", "remembering", "remembering_facts", "streaming_chat", "vacation", "word_rule"),
 ]
 
 
@@ -192,6 +192,22 @@ def test_remembering_goes_on_in_another_process(tmp_path):
 
     assert process("I am Ann, and I like tea.") == "4 messages.\n(noted so far: likes tea)\n"
     assert process("What could you offer me?") == "6 messages.\n(noted so far: likes tea)\n"
+
+
+def test_remembering_facts_of_each_user(run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    fact = says_value(["The user is allergic to nuts."])
+    out, requests = run("remembering_facts", "Noted.", fact, words=("ann", "I am allergic to nuts."))
+    assert out == "Noted.\n(known of ann: The user is allergic to nuts.)\n"
+    assert "The user said: Answer in one or two sentences." in user_text(requests[1])
+    question = "Are there any nuts that I may eat?"
+    out, requests = run("remembering_facts", "None.", says_value([]), words=("ann", *question.split()))
+    assert out == "None.\n(known of ann: The user is allergic to nuts.)\n"
+    assert '"The user is allergic to nuts."' in user_text(requests[0])
+    assert "allergic" not in user_text(requests[1])
+    out, requests = run("remembering_facts", "Almonds.", says_value([]), words=("bob", *question.split()))
+    assert out == "Almonds.\n"
+    assert "allergic" not in user_text(requests[0])
 
 
 # The main example

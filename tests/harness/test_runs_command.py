@@ -13,9 +13,9 @@ import pytest
 
 from effectful_agents.errors import JournalError, RunInUse
 from effectful_agents.handlers.durability import MemoryCheckpointer, SqliteCheckpointer, settle, unsettled
-from effectful_agents.operations.prices import cost_of
 from effectful_agents.harness.commands import main as command
 from effectful_agents.messages import Usage
+from effectful_agents.operations.prices import cost_of
 from effectful_agents.operations.records import Durability, Phase, Record
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import handler

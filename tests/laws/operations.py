@@ -40,6 +40,15 @@ from effectful_agents.operations.loop import (
     steer,
     write_system,
 )
+from effectful_agents.operations.memory import (
+    consolidate_memory,
+    flush_memory,
+    forget,
+    memory_in_use,
+    recall,
+    recalled,
+    remember,
+)
 from effectful_agents.operations.policy import (
     ALLOW,
     DecisionRecord,
@@ -121,6 +130,13 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     conversation: lambda: conversation(ask),
     load_state: lambda: load_state(GUIDE),
     save_state: lambda: save_state(GUIDE, "once"),
+    recall: lambda: recall("tea", 3, kind="fact"),
+    remember: lambda: remember("Tea.", kind="fact", tags=("drink",), metadata={"n": 1}),
+    forget: lambda: forget("1", before=3.0),
+    flush_memory: lambda: flush_memory(),
+    consolidate_memory: lambda: consolidate_memory(2),
+    recalled: lambda: recalled(),
+    memory_in_use: lambda: memory_in_use(),
     skill_prompt: lambda: skill_prompt(ask),
     code.type_check: lambda: code.type_check("x = 1", 1, 1, lenient=True),
     code.run_doctests: lambda: code.run_doctests(measure, {}),

@@ -40,6 +40,7 @@ from effectful_agents.handlers.legibility import (
     ToolOutputCap,
 )
 from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, PartialAnswers
+from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools, RecallPrompter
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
@@ -60,6 +61,7 @@ from effectful_agents.handlers.validation import PydanticSkillArgValidator, TyTy
 from effectful_agents.handlers.validation.mypy import MypyTypeChecker
 from effectful_agents.messages import PartialValue
 from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_tool
+from effectful_agents.operations.memory import Memory, MemoryScope, recalled
 from effectful_agents.operations.policy import EffectKind
 from effectful_agents.operations.steps import emit
 from effectful_agents.testing import ScriptedModel
@@ -140,6 +142,9 @@ SAMPLES: Mapping[type, Make] = {
     Journal: lambda around: Journal(None, MemoryCheckpointer()),
     HistoryCompactor: lambda around: HistoryCompactor(limit=100_000),
     SQLitePersister: lambda around: SQLitePersister(around.folder / "agents.db"),
+    MemoryTools: lambda around: MemoryTools(),
+    RecallPrompter: lambda around: RecallPrompter(),
+    MemoryKeeper: lambda around: MemoryKeeper(InMemoryStore(), MemoryScope("acme")),
 }
 
 NEEDED = (ScriptedModel, AgentLoop, LexicalToolExtractor, HistoryBuilder, BuiltinExecutor, TenacityRetryer)
@@ -207,6 +212,21 @@ def _measuring_by_expression(_: Surroundings) -> MixedToolCaller:
     return _MeasuringByExpression()
 
 
+class _Reminding(RecallPrompter):
+    """Recalls something itself."""
+
+    @implements(recalled)
+    def recalled(self) -> Any:
+        return [Memory("1", "It rained.", MemoryScope("acme"))]
+
+
+def _keeper_that_tells(around: Surroundings) -> MemoryKeeper:
+    def tell(_: str, answer: str) -> None:
+        around.terminal.write(answer)
+
+    return MemoryKeeper(InMemoryStore(), MemoryScope("acme"), extractor=tell)
+
+
 _SHORT: Mapping[type, Make] = {
     ToolOutputCap: lambda around: _NotedCap(150),
     HistoryCompactor: lambda around: HistoryCompactor(limit=30),
@@ -224,9 +244,11 @@ ORDERED: tuple[Ordered, ...] = (
             *(HistoryBuilder, SystemPromptDumper, PydanticSkillArgValidator, TenacityRetryer),
             *(TyTypeChecker, MypyTypeChecker),
             *(ExpressionToolCaller, MixedToolCaller, BuiltinExecutor, RestrictedPythonExecutor),
-            *(StatefulReplSynthesizer, FinalBodySynthesizer, SQLitePersister),
+            *(StatefulReplSynthesizer, FinalBodySynthesizer, SQLitePersister, MemoryTools),
         )
     ),
+    Ordered(AgentLoop, RecallPrompter, _TERMINAL, {RecallPrompter: lambda around: _Reminding()}),
+    Ordered(AgentLoop, MemoryKeeper, _TERMINAL, {MemoryKeeper: _keeper_that_tells}),
     Ordered(AgentLoop, CallControl, _TERMINAL, {CallControl: lambda around: _with_something_said()}),
     Ordered(AgentLoop, Deadline, _TERMINAL, {Deadline: lambda around: Deadline(1e-9)}),
     Ordered(
@@ -249,7 +271,10 @@ ORDERED: tuple[Ordered, ...] = (
     ),
     *(
         Ordered(DeferredTools, inner, "it defers what is offered further inside, and the loop gets the rest as it is")
-        for inner in (LexicalToolExtractor, ImplicitToolExtractor, StatefulReplSynthesizer, FinalBodySynthesizer)
+        for inner in (
+            *(LexicalToolExtractor, ImplicitToolExtractor, StatefulReplSynthesizer, FinalBodySynthesizer),
+            MemoryTools,
+        )
     ),
     *(
         Ordered(
@@ -299,6 +324,7 @@ WITH_SECTIONS = (
     *(FrameworkDocumenter, LexicalToolExtractor, ImplicitToolExtractor, BuiltinExecutor, RestrictedPythonExecutor),
     *(PydanticSkillArgValidator, TenacityRetryer, TyTypeChecker, MypyTypeChecker),
     *(ExpressionToolCaller, MixedToolCaller, StatefulReplSynthesizer, FinalBodySynthesizer, SQLitePersister),
+    MemoryTools,
 )
 
 EXCLUSIVE: Mapping[type, str] = {

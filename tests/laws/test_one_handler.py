@@ -23,6 +23,7 @@ from effectful_agents.errors import (
 from effectful_agents.handlers.durability import SQLitePersister, transaction
 from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.loop import AgentLoop
+from effectful_agents.handlers.memory import MemoryKeeper
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.world import fresh_id
@@ -61,6 +62,7 @@ def stack_with(cls: type, around: Surroundings) -> list[Any]:
 
 FORWARDING_NOTHING = (
     *(ScriptedModel, AgentLoop, LiteLLMConfigurer, BuiltinExecutor, RestrictedPythonExecutor, SQLitePersister),
+    MemoryKeeper,
 )
 """These answer some of their operations all alone."""
 

@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from effectful_agents.errors import EncodingError
-from effectful_agents.handlers.durability.database import Schema
-from effectful_agents.handlers.durability.stored import Damaged, as_text, of_text
 from effectful_agents.messages import Message
+from effectful_agents.storage.database import Schema
+from effectful_agents.storage.stored import Damaged, as_text, of_text
 
 __all__ = [
     "SCHEMA",

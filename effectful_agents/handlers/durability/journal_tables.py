@@ -11,11 +11,11 @@ from typing import Any
 
 from effectful_agents.errors import JournalError
 from effectful_agents.handlers.durability.bodies import body_of_text
-from effectful_agents.handlers.durability.database import Schema
-from effectful_agents.handlers.durability.stored import Damaged, as_text, of_text
 from effectful_agents.handlers.durability.summary import RunSummary
 from effectful_agents.messages import Usage
 from effectful_agents.operations.records import Durability, Phase, Record, RunState, RunStatus
+from effectful_agents.storage.database import Schema
+from effectful_agents.storage.stored import Damaged, as_text, of_text
 
 __all__ = ["TABLES", "StoredJournal", "add", "delete", "has_run", "infos", "read"]
 

@@ -31,7 +31,6 @@ from effectful_agents.errors import StateError
 from effectful_agents.handlers.durability import agent_state as state
 from effectful_agents.handlers.durability import agent_table as table
 from effectful_agents.handlers.durability.agent_state import Kept
-from effectful_agents.handlers.durability.database import Database
 from effectful_agents.handlers.durability.transaction import changing_history
 from effectful_agents.messages import Message, SystemMessage
 from effectful_agents.operations.history import load_state, save_state
@@ -39,6 +38,7 @@ from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import call_agent, call_system
 from effectful_agents.operations.prompt import PromptSection
 from effectful_agents.runtime import fwd, implements
+from effectful_agents.storage.database import Database
 from effectful_agents.types import Agent, History, Skill
 
 __all__ = ["SQLitePersister"]

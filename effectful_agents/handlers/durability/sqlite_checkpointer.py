@@ -11,11 +11,11 @@ from typing import Literal
 from effectful_agents.errors import JournalError, OptionError, StorageError
 from effectful_agents.handlers.durability import journal_tables
 from effectful_agents.handlers.durability.bodies import text_of_body
-from effectful_agents.handlers.durability.database import Database
 from effectful_agents.handlers.durability.forking import forked_records
 from effectful_agents.handlers.durability.heartbeat import heartbeat
 from effectful_agents.handlers.durability.sqlite_leases import SqliteLease, holders, refuse_if_held
 from effectful_agents.operations.records import Record, RunInfo, RunState
+from effectful_agents.storage.database import Database
 
 __all__ = ["SqliteCheckpointer"]
 

@@ -13,8 +13,8 @@ from effectful_agents.errors import LeaseLost, OptionError, RunInUse
 from effectful_agents.handlers.durability.bodies import check_run
 from effectful_agents.handlers.durability.heartbeat import heartbeat
 from effectful_agents.handlers.durability.holders import Holder
-from effectful_agents.handlers.durability.stored import Damaged, as_text, of_text
 from effectful_agents.operations.records import Record
+from effectful_agents.storage.stored import Damaged, as_text, of_text
 
 if TYPE_CHECKING:
     from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer

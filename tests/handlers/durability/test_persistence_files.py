@@ -12,8 +12,8 @@ from effectful_agents import handler, harness
 from effectful_agents.errors import ConfigurationError, StorageError
 from effectful_agents.handlers.durability import SQLitePersister
 from effectful_agents.handlers.durability.agent_table import SCHEMA
-from effectful_agents.handlers.durability.database import Database, Schema
 from effectful_agents.operations.history import load_state
+from effectful_agents.storage.database import Database, Schema
 from effectful_agents.testing import ScriptedModel
 from tests.handlers.durability.keeping import STEPS, Bot, calls, restored, said, talk
 

@@ -20,10 +20,10 @@ import trio
 
 from effectful_agents.errors import JournalError, LeaseLost, OptionError, RunInUse
 from effectful_agents.handlers.durability import SqliteCheckpointer
-from effectful_agents.handlers.durability.database import Database, Schema
 from effectful_agents.handlers.durability.holders import Holder
 from effectful_agents.operations.records import Phase, Record
 from effectful_agents.runtime import bridged
+from effectful_agents.storage.database import Database, Schema
 from effectful_agents.testing.stores import step, steps_of
 
 

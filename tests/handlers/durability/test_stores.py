@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, override
 
 from effectful_agents.handlers.durability import MemoryCheckpointer, SqliteCheckpointer
-from effectful_agents.handlers.durability.stored import as_text
+from effectful_agents.storage.stored import as_text
 from effectful_agents.testing.run_stores import RunStoreContract
 
 

@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effectful_agents.errors import ConfigurationError, StorageError
-from effectful_agents.handlers.durability.database import Database, Schema
-from effectful_agents.handlers.durability.stored import as_text, of_text
 from effectful_agents.runtime import bridged
+from effectful_agents.storage.database import Database, Schema
+from effectful_agents.storage.stored import as_text, of_text
 
 ONE = Schema("counts", [["CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)"]])
 TWO = Schema(
@@ -31,7 +31,7 @@ TWO = Schema(
 
 OPEN = f"""
 import os, signal, sys
-from effectful_agents.handlers.durability.database import Database, Schema
+from effectful_agents.storage.database import Database, Schema
 database = Database(sys.argv[1], {ONE!r})
 """
 COUNT = """

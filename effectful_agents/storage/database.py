@@ -16,8 +16,8 @@ import weakref
 from collections.abc import Callable, Generator, Sequence
 
 from effectful_agents.errors import OptionError, StorageError
-from effectful_agents.handlers.durability.stored import Damaged
 from effectful_agents.runtime import can_wait, pause, wait
+from effectful_agents.storage.stored import Damaged
 
 __all__ = ["Database", "Schema"]
 
