@@ -291,8 +291,13 @@ class MemoryStore(Protocol):
         """The latest memories of a scope, the newest first."""
         ...
 
-    def memories(self, scope: MemoryScope) -> Sequence[Memory]:
-        """All memories of a scope, the oldest first: by their time, then in the order in which they were written."""
+    def memories(self, scope: MemoryScope, limit: int | None = None) -> Sequence[Memory]:
+        """The memories of a scope, the oldest first: by their time, then in the order in which they were written.
+
+        Args:
+            scope: The scope.
+            limit: How many at most; None gives all.
+        """
         ...
 
     def replace(self, scope: MemoryScope, ids: Collection[str], memories: Sequence[Memory]) -> bool:

@@ -231,6 +231,7 @@ class MemoryStoreContract:
         store.write(ANN, [a_memory(str(number), "Tea.", kind="fact" if number % 2 else "note") for number in range(9)])
         for limit, expected in ((-1, 0), (0, 0), (1, 1), (4, 4), (9, 9), (99, 9)):
             assert len(store.search(ANN, "tea", limit)) == len(store.recent(ANN, limit)) == expected
+            assert [memory.id for memory in store.memories(ANN, limit)] == [str(number) for number in range(expected)]
         for found in (store.search(ANN, "tea", 99, "fact"), store.recent(ANN, 99, "fact")):
             assert [memory.id for memory in found] == ["7", "5", "3", "1"]
         assert list(store.search(ANN, "tea", 99, "nothing")) == list(store.recent(ANN, 99, "")) == []

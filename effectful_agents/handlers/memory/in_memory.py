@@ -70,11 +70,12 @@ class InMemoryStore:
         newest = sorted(visible, key=lambda kept: kept.newest_first)
         return _copies([kept for kept in newest if kind in (None, kept.memory.kind)][: max(limit, 0)])
 
-    def memories(self, scope: MemoryScope) -> Sequence[Memory]:
-        """All memories of a scope, the oldest first."""
+    def memories(self, scope: MemoryScope, limit: int | None = None) -> Sequence[Memory]:
+        """The memories of a scope, the oldest first."""
         with self._lock:
             visible = self._visible(scope)
-        return _copies(sorted(visible, key=lambda kept: kept.newest_first, reverse=True))
+        oldest = sorted(visible, key=lambda kept: kept.newest_first, reverse=True)
+        return _copies(oldest if limit is None else oldest[: max(limit, 0)])
 
     def replace(self, scope: MemoryScope, ids: Collection[str], memories: Sequence[Memory]) -> bool:
         """Put memories in the place of others, all or none; whether that is done."""

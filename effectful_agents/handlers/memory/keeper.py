@@ -255,7 +255,7 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
             )
 
         def read_memories() -> list[Memory]:
-            memories = self.store.memories(self.scope)
+            memories = self.store.memories(self.scope, max(at_least, _CONSOLIDATED))
             return list(memories[:_CONSOLIDATED]) if len(memories) >= max(at_least, 1) else []
 
         old = record(read_memories, list[Memory])

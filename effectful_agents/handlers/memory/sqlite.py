@@ -137,10 +137,11 @@ class SqliteMemoryStore:
             )
         return [stored.memory for stored in found]
 
-    def memories(self, scope: MemoryScope) -> Sequence[Memory]:
-        """All memories of a scope, the oldest first."""
+    def memories(self, scope: MemoryScope, limit: int | None = None) -> Sequence[Memory]:
+        """The memories of a scope, the oldest first."""
+        order = "at, key" if limit is None else f"at, key LIMIT {max(int(limit), 0)}"
         with self._database.reading() as connection:
-            return [stored.memory for stored in tables.select(connection, scope)]
+            return [stored.memory for stored in tables.select(connection, scope, order=order)]
 
     def replace(self, scope: MemoryScope, ids: Collection[str], memories: Sequence[Memory]) -> bool:
         """Put memories in the place of others, all or none; whether that is done."""

@@ -91,11 +91,15 @@ def is_known(connection: sqlite3.Connection, scope: MemoryScope, id: str) -> boo
 
 
 def select(
-    connection: sqlite3.Connection, scope: MemoryScope, condition: str = "batch IS NULL", *values: Any, order: str = ""
+    connection: sqlite3.Connection,
+    scope: MemoryScope,
+    condition: str = "batch IS NULL",
+    *values: Any,
+    order: str = "at, key",
 ) -> list[Stored]:
-    """The memories of a scope that fulfil a condition, the oldest first unless an order is given."""
+    """The memories of a scope that fulfil a condition, by default the visible ones, the oldest first."""
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM memories WHERE scope = ? AND {condition} ORDER BY {order or 'at, key'}",
+        f"SELECT {_COLUMNS} FROM memories WHERE scope = ? AND {condition} ORDER BY {order}",
         (scope.key, *values),
     )
     return [_stored(scope, row) for row in rows]
