@@ -9,8 +9,8 @@
       memory_in_use      what the first five come to, when every handler of them has seen them
 
 `handlers.memory.MemoryKeeper` gives them a meaning, with a `MemoryStore` and a `MemoryScope`. Whatever it does to the
-store it does by performing one of the first five, once. So a policy that intercepts these, wherever it stands, sees all
-of it and can refuse it.
+store it does by performing one of the first five, once. Policies decide about each of them; a handler that intercepts
+one, wherever it stands, sees all of it.
 
 A memory belongs to one scope. Scopes are exact: another scope never sees it, not even one that is wider or narrower.
 """
@@ -20,11 +20,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import inspect
 import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from effectful_agents.errors import MissingHandlerError, OptionError
+from effectful_agents.operations.authority import authorize
+from effectful_agents.operations.policy import EffectKind, ProposedEffect, callers, is_decided
 from effectful_agents.runtime import Operation
 
 __all__ = [
@@ -138,11 +141,25 @@ def memory_in_use() -> MemoryRules | None:
     return None
 
 
-def _rules(operation: str) -> MemoryRules:
+def _performed(operation: Operation[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What the rule of an operation comes to, once it has been decided that it may be.
+
+    Raises:
+        StepDenied: It may not be.
+        Denied: It may not, and the call ends.
+    """
+    name = operation.__name__
     rules = memory_in_use()
     if rules is None:
-        raise MissingHandlerError(operation, _KEEPER)
-    return rules
+        raise MissingHandlerError(name, _KEEPER)
+    if is_decided():
+        bound = inspect.signature(operation).bind(*args, **kwargs)
+        effect = ProposedEffect(
+            kind=EffectKind(MEMORY_EFFECTS[operation]), name=name, arguments=dict(bound.arguments), callers=callers()
+        )
+        bound = inspect.BoundArguments(bound.signature, dict(authorize(effect).arguments))
+        args, kwargs = bound.args, bound.kwargs
+    return getattr(rules, name)(*args, **kwargs)
 
 
 @Operation.define
@@ -161,7 +178,7 @@ def recall(query: str | None = None, limit: int | None = None, *, kind: str | No
         OptionError: `limit` is no number from 0.
         StorageError: The store cannot be read.
     """
-    return _rules("recall").recall(query, limit, kind=kind)
+    return _performed(recall, query, limit, kind=kind)
 
 
 @Operation.define
@@ -187,7 +204,7 @@ def remember(
         OptionError: The text is empty, or the metadata is no JSON.
         StorageError: The store cannot be written.
     """
-    return _rules("remember").remember(text, kind=kind, tags=tags, metadata=metadata)
+    return _performed(remember, text, kind=kind, tags=tags, metadata=metadata)
 
 
 @Operation.define
@@ -200,7 +217,7 @@ def flush_memory() -> int:
     Raises:
         StorageError: The store cannot be written. Nothing of it is visible then.
     """
-    return _rules("flush_memory").flush_memory()
+    return _performed(flush_memory)
 
 
 @Operation.define
@@ -214,7 +231,7 @@ def consolidate_memory(at_least: int = 2) -> Sequence[Memory]:
         ConfigurationError: There is nothing that could do it: see `MemoryKeeper(consolidator=…)`.
         StorageError: The store cannot be read or written.
     """
-    return _rules("consolidate_memory").consolidate_memory(at_least)
+    return _performed(consolidate_memory, at_least)
 
 
 @Operation.define
@@ -232,7 +249,7 @@ def forget(*ids: str, before: float | None = None, everything: bool = False) -> 
         OptionError: Nothing says what to forget.
         StorageError: The store cannot be written.
     """
-    return _rules("forget").forget(*ids, before=before, everything=everything)
+    return _performed(forget, *ids, before=before, everything=everything)
 
 
 @Operation.define
