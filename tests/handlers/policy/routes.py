@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,6 +71,13 @@ def in_repl(code: str, id: str = "call-1") -> Any:
     return calls("exec_code", id=id, code=code)
 
 
+def encoded_twice(reply: Any) -> Any:
+    """A reply whose arguments are the JSON of their JSON."""
+    function = reply["choices"][0]["message"]["tool_calls"][0]["function"]
+    function["arguments"] = json.dumps(function["arguments"])
+    return reply
+
+
 def in_body(code: str) -> Any:
     """A body that answers."""
     return calls("write_and_run_body", implementation={"code": code})
@@ -81,6 +89,12 @@ ROUTES: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
     "json": ({}, (calls("send", to=TO), "done")),
     "json, code on": ({"eval_provider": "builtin"}, (calls("send", to=TO), "done")),
     "twice beside": ({}, (batch(calls("send", id="a", to=TO), calls("look", id="b", at="it")), "done")),
+    "doubly encoded": ({}, (encoded_twice(calls("send", to=TO)), "done")),
+    "after a malformed try": ({}, (calls("send", recipient=TO), calls("send", to=TO), "done")),
+    "found by a search": (
+        {"defer_tools": 0},
+        (calls("use_tool", name="send", arguments={"to": TO}), "done"),
+    ),
     "snippet": ({"eval_provider": "builtin"}, (in_repl(f"x = send({TO!r})"), "done")),
     "snippet, caught": (
         {"eval_provider": "builtin"},
