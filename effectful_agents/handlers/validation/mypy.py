@@ -21,9 +21,12 @@ from effectful_agents.handlers.validation.report import (
     Finding,
     PassedChecks,
     import_paths,
+    inside,
     path_of,
     raise_findings,
+    region_of,
 )
+from effectful_agents.handlers.validation.second_look import certain
 from effectful_agents.operations.code import type_check
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import fwd, implements
@@ -75,6 +78,8 @@ class MypyTypeChecker(PromptInjectingInterpretation):
             "--disable-error-code=no-redef",
             "--disable-error-code=return",
             "--disable-error-code=empty-body",
+            "--disable-error-code=union-attr",
+            "--disable-error-code=var-annotated",
         ),
     ) -> None:
         self.lenient_flags = lenient_flags
@@ -88,9 +93,13 @@ class MypyTypeChecker(PromptInjectingInterpretation):
         flags = self.lenient_flags if lenient else ()
         key = self._passed.key(source, lo, hi, *flags)
         if key not in self._passed:
-            with self._lock:
-                findings = list(self._findings(source, flags))
-            raise_findings(findings, source, lo, hi)
+            first, last = region_of(source, lo, hi)
+
+            def look(text: str) -> list[Finding]:
+                with self._lock:
+                    return inside(self._findings(text, flags), text, first, last)
+
+            raise_findings(certain(look(source), source, first, last, lenient, look), source, first, last)
             self._passed.add(key)
         return fwd()
 
