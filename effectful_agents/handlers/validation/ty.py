@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from effectful_agents.handlers.validation import ty_server
-from effectful_agents.handlers.validation.report import Finding, PassedChecks, inside, path_of, raise_findings, region_of
+from effectful_agents.handlers.validation.report import (
+    Finding,
+    PassedChecks,
+    inside,
+    path_of,
+    raise_findings,
+    region_of,
+)
 from effectful_agents.handlers.validation.second_look import certain
 from effectful_agents.handlers.validation.ty_server import ERROR, Answer
 from effectful_agents.operations.code import type_check
