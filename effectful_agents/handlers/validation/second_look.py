@@ -28,7 +28,6 @@ def {_THERE}[T](value: T | None) -> T: ...
 _MIXED, _EMPTY = "mixed", "empty"
 _PASSING = (ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Starred, ast.IfExp, ast.BoolOp, ast.NamedExpr)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_MAY_BE_NONE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp, ast.Await)
 
 
 def certain(
@@ -63,7 +62,7 @@ def loosened(source: str, lo: int, hi: int, *, lenient: bool) -> str | None:
     text = "\n".join(plain_lines(source))
     try:
         tree = ast.parse(text)
-        edits = _Edits(lo, hi, lenient)
+        edits = _Edits(lo, hi, lenient, frozenset(_defined(tree)))
         edits.take(tree)
         if not edits:
             return None
@@ -77,8 +76,9 @@ def loosened(source: str, lo: int, hi: int, *, lenient: bool) -> str | None:
 class _Edits:
     """The places where something is put around an expression, and those where something takes its place."""
 
-    def __init__(self, lo: int, hi: int, lenient: bool) -> None:
+    def __init__(self, lo: int, hi: int, lenient: bool, defined: frozenset[str]) -> None:
         self._region = range(lo, hi + 1)
+        self._defined = defined
         self._lenient = lenient
         self._opened: dict[tuple[int, int], list[tuple[tuple[int, int], str]]] = {}
         self._replaced: list[Edit] = []
@@ -109,7 +109,7 @@ class _Edits:
         if self._lenient and inside:
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
                 self._wrap(_ANYTHING, node.left.elts)  # `[0] * n`: they are there to be replaced
-            self._wrap(_THERE, [one for one in _operands(node) if isinstance(one, _MAY_BE_NONE)])
+            self._wrap(_THERE, filter(self._may_be_none, _operands(node)))
             self._replaced += [Edit.of(one, f"{_ANYTHING}()") for one in _defaults(node) if _is_none(one)]
         if isinstance(node, (*_PASSING, *_COMPREHENSIONS)):
             below = expected
@@ -118,10 +118,25 @@ class _Edits:
         for child in ast.iter_child_nodes(node):
             self.take(child, below)
 
+    def _may_be_none(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id not in self._defined
+        return isinstance(node, ast.Attribute | ast.Subscript | ast.Call | ast.IfExp | ast.BoolOp | ast.Await)
+
     def _wrap(self, name: str, values: Iterable[Any]) -> None:
         for one in values:
             start, end = (one.lineno, one.col_offset), (one.end_lineno, one.end_col_offset)
             self._opened.setdefault(start, []).append((end, name))
+
+
+def _defined(tree: ast.AST) -> Iterator[str]:
+    """Names of modules, classes and functions, which are there in any case."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.alias(name, other):
+                yield other or name.partition(".")[0]
+            case ast.ClassDef(name) | ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
+                yield name
 
 
 def _is_none(node: ast.expr | None) -> bool:
