@@ -12,7 +12,17 @@ from typing import Any
 
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence
 
-from effectful_agents.handlers.execution import calls, limits, matching, numeric, showing, sizes, spreading, streams
+from effectful_agents.handlers.execution import (
+    calls,
+    limits,
+    matching,
+    numeric,
+    reading,
+    showing,
+    sizes,
+    spreading,
+    streams,
+)
 from effectful_agents.handlers.execution.attributes import (
     delete_attribute,
     get_attribute,
@@ -214,6 +224,7 @@ RESTRICTED |= {
     "_mapping_": matching.mapping_parts,
     "_mod_": sizes.mod,
     "_mul_": sizes.mul,
+    "_named_": reading.named,
     "_opened_": opened,
     "_operand_": operand,
     "_pow_": sizes.power,
@@ -223,6 +234,7 @@ RESTRICTED |= {
     "_sequence_": matching.sequence_parts,
     "_shown_": showing.shown,
     "_slices_": spreading.slices,
+    "_special_": reading.special,
     "_spread_": spreading.spread,
     "_tick_": limits.tick,
     "_unpack_sequence_": guarded_unpack_sequence,

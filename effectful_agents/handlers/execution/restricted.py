@@ -47,12 +47,12 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     You have classes, closures, comprehensions, generators, decorators, dataclasses, enums, `try`, `with`, `match`,
     f-strings, type annotations and `print`, and the modules in the section Modules you may import.
 
-    There are no files, no network and no processes, and no `open`, `input`, `eval`, `exec`, `compile`, `globals`,
-    `locals`, `vars` or `dir`. Special attributes such as `__class__` or `__dict__` cannot be read, but you may define
-    the methods of operators and protocols in your classes, and `type(x).__name__` works. Names with one leading
-    underscore are like any others. There is no `async`, no `except*` and no `import *`. A field of `str.format` names
-    its argument and goes no further; an f-string may. Raise an `Exception` to say that something failed: `SystemExit`
-    and its like are not there.
+    There are no files, no network and no processes, and no `open`, `input`, `eval`, `exec`, `compile`, `globals` or
+    `locals`. You may define the methods of operators and protocols in your classes. Of other special attributes there
+    are `type(x).__name__`, `vars(x)` of an object, and `error.__cause__` and `error.__context__`; the rest, such as
+    `__mro__` or `__traceback__`, cannot be read. Names with one leading underscore are like any others. There is no
+    `async`, no `except*` and no `import *`. A field of `str.format` names its argument and goes no further; an f-string
+    may. Raise an `Exception` to say that something failed: `SystemExit` and its like are not there.
 
     Time, memory, output and the size of a single value are limited. What is refused or stopped is told to you as an
     error that names it. Doctests run under the same rules.
