@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import builtins
-from types import CodeType
+import inspect
+from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any, Literal
 
 from effectful_agents.generated import parsed
 from effectful_agents.operations import code
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import SignalScope, implements
+from effectful_agents.runtime.bridge import bridged, can_wait, wait
 
 __all__ = ["BuiltinExecutor"]
 
@@ -20,7 +23,8 @@ class BuiltinExecutor(PromptInjectingInterpretation):
 
     Import what you need: the whole standard library and every installed package are there. So are the files, the
     network and the machine, and what you do to them is done. Do what the request asks for, and leave everything else
-    as it was.
+    as it was. What threads and processes that you start print is not returned to you: have them give it back, and print
+    it.
     """
 
     # For tests, and for code that is trusted for another reason; anything else is for `RestrictedPythonExecutor`.
@@ -48,10 +52,27 @@ class BuiltinExecutor(PromptInjectingInterpretation):
         # As both globals and locals, so that what one piece binds the next one sees. A signal that a bare `except` in
         # the code has eaten comes out at the next operation, or here.
         with SignalScope():
-            builtins.exec(bytecode, env)
+            if bytecode.co_flags & inspect.CO_COROUTINE:
+                env.setdefault("__builtins__", builtins)  # as `exec` does
+                _waited_for(FunctionType(bytecode, env))
+            else:
+                builtins.exec(bytecode, env)
 
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
         # A copy: a `:=` in the expression, or the `__builtins__` that the interpreter puts in, changes nothing outside.
         with SignalScope():
             return builtins.eval(bytecode, dict(env))
+
+
+def _waited_for(function: Callable[[], Any]) -> None:
+    """Run code that awaits at its top level, and wait for its end."""
+    if can_wait():
+        wait(function())
+        return
+
+    async def elsewhere() -> None:
+        # Plain calls in the code may have to wait as well, and are now in an event loop.
+        await bridged(lambda: wait(function()))
+
+    wait(elsewhere())

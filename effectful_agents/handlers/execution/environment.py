@@ -49,6 +49,7 @@ from effectful_agents.handlers.execution.modules import guarded_import
 from effectful_agents.handlers.execution.printing import PrintCollector, print_
 from effectful_agents.handlers.execution.specials import operand
 from effectful_agents.handlers.execution.standard import hints_of
+from effectful_agents.handlers.execution.waiting import awaited
 from effectful_agents.types.local_types import TYPE_HINTS
 
 __all__ = ["BUILTINS"]
@@ -205,6 +206,7 @@ RESTRICTED |= {
     "_add_": sizes.add,
     "_annotated_": annotated,
     "_apply_": calls.apply,
+    "_awaited_": awaited,
     "_callee_": calls.callee,
     "_catchable_": catchable,
     "_contained_": spreading.contained,

@@ -28,6 +28,7 @@ GUARDS = frozenset(
         "_add_",
         "_annotated_",
         "_apply_",
+        "_awaited_",
         "_callee_",
         "_catchable_",
         "_contained_",

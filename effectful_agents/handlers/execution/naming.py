@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any, override
 
+from effectful_agents.generated import awaits_at_top
 from effectful_agents.handlers.execution.displays import DisplayPolicy
 from effectful_agents.handlers.execution.kept_back import KEPT_BACK, instead
 from effectful_agents.handlers.execution.names import is_attribute, is_identifier
@@ -38,9 +39,11 @@ class NamingPolicy(DisplayPolicy):
         self._bound: frozenset[str] = frozenset()
         self._reads: set[ast.AST] = set()
         self._exceptions_named: set[ast.AST] = set()
+        self._awaits: set[ast.AST] = set()
 
     def _whole(self, node: Any) -> ast.AST:
         nodes = list(ast.walk(node))
+        self._awaits = set(awaits_at_top(node))
         self._bound = frozenset(name for one in nodes for name in _bound_by(one))
         for one in nodes:
             self._reads.update(read for read in _where_classes_are_read(one) if _reads(read, "__class__"))
@@ -71,6 +74,17 @@ class NamingPolicy(DisplayPolicy):
         thunk = at(node, ast.Lambda(nothing, ast.Name(node.id, ast.Load())))
         return call(node, "_named_", thunk, ast.Constant(node.id), ast.Constant(called))
 
+    def visit_Await(self, node: ast.Await) -> ast.AST:
+        if node not in self._awaits:
+            self.not_allowed(node)
+        return call(node, "_awaited_", self.visit(node.value))
+
+    @override
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        if node.is_async:
+            self.error(node.target, "`async for` is not allowed: write ordinary loops.")
+        return super().visit_comprehension(node)
+
     def special_guard(self, node: ast.Attribute) -> ast.AST | None:
         """What reads a special attribute, if it may be read here."""
         if not isinstance(node.ctx, ast.Load):
@@ -93,7 +107,9 @@ class NamingPolicy(DisplayPolicy):
     def not_allowed(self, node: ast.AST) -> None:
         kind = type(node).__name__
         if isinstance(node, _ASYNC):
-            self.error(node, f"{kind} statements are not allowed: write ordinary functions, which wait by themselves.")
+            self.error(
+                node, f"{kind} statements are not allowed: write ordinary functions, and `await` tools outside of them."
+            )
         elif isinstance(node, ast.TryStar):
             self.error(
                 node, f"{kind} statements are not allowed: catch `ExceptionGroup`, and look at its `exceptions`."

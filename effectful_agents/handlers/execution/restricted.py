@@ -50,9 +50,10 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     There are no files, no network and no processes, and no `open`, `input`, `eval`, `exec`, `compile`, `globals` or
     `locals`. You may define the methods of operators and protocols in your classes. Of other special attributes there
     are `type(x).__name__`, `vars(x)` of an object, and `error.__cause__` and `error.__context__`; the rest, such as
-    `__mro__` or `__traceback__`, cannot be read. Names with one leading underscore are like any others. There is no
-    `async`, no `except*` and no `import *`. A field of `str.format` names its argument and goes no further; an f-string
-    may. Raise an `Exception` to say that something failed: `SystemExit` and its like are not there.
+    `__mro__` or `__traceback__`, cannot be read. Names with one leading underscore are like any others. Outside of
+    functions you may `await` an asynchronous tool; there is no `async`, no `except*` and no `import *`. A field of
+    `str.format` names its argument and goes no further; an f-string may. Raise an `Exception` to say that something
+    failed: `SystemExit` and its like are not there.
 
     Time, memory, output and the size of a single value are limited. What is refused or stopped is told to you as an
     error that names it. Doctests run under the same rules.
@@ -127,7 +128,9 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
         if policy.errors:
             raise SyntaxError("\n".join(policy.errors))
         made: Any = ast.fix_missing_locations(tree)
-        return builtins.compile(made, filename, mode, flags & ~ast.PyCF_ONLY_AST, True, optimize)
+        # What awaits has been rewritten: the code is not a coroutine.
+        flags &= ~(ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        return builtins.compile(made, filename, mode, flags, True, optimize)
 
     @implements(code.exec)
     def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
