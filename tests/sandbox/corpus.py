@@ -70,7 +70,9 @@ def given() -> dict[str, Any]:
             raise RuntimeError("it failed") from error
 
     return {
+        "environ": os.environ,
         "failing": failing,
+        "mappings": [os.environ],
         "listdir": os.listdir,
         "functions": [os.listdir, os.getcwd],
         "classes": [Path],

@@ -15,6 +15,7 @@ from typing import Any, override
 from effectful_agents.handlers.execution.attributes import (
     CALLABLES,
     check_name,
+    delete_attribute,
     get_attribute,
     set_attribute,
     writable,
@@ -47,60 +48,70 @@ def _class_of(obj: Any) -> Any:
 
 
 class Attributes(dict[str, Any]):
-    """The attributes of an object; what is written here is written to the object as well."""
+    """The attributes of an object; what is written here is written to the object as well.
+
+    Code has this class, by `type`, and may call these methods with whatever it likes: so each begins with what only
+    such a dictionary has.
+    """
 
     __slots__ = ("_of",)
 
-    def __init__(self, of: Any, found: Mapping[str, Any]) -> None:
-        super().__init__(found)
-        self._of = of
+    def __init__(self) -> None:
+        super().__init__()
 
     @override
     def __setitem__(self, name: str, value: Any) -> None:
-        _put(self._of, name, value)
-        super().__setitem__(name, value)
+        _put(_object_of(self), name, value)
+        dict.__setitem__(self, name, value)
 
     @override
     def __delitem__(self, name: str) -> None:
-        super().__delitem__(name)
-        check_name(self._of, name)
-        writable(self._of, name)
-        delattr(self._of, name)
+        obj = _object_of(self)
+        dict.__delitem__(self, name)
+        delete_attribute(obj, name)
 
     @override
     def update(self, *args: Any, **kwargs: Any) -> None:
-        for name, value in dict(*map(opened, args), **kwargs).items():
-            self[name] = value
+        _object_of(self)
+        for name, value in dict(*[opened(check_value(one)) for one in args], **kwargs).items():
+            Attributes.__setitem__(self, name, value)
 
     @override
     def __ior__(self, other: Any) -> Any:
-        self.update(other)
+        Attributes.update(self, other)
         return self
 
     @override
     def setdefault(self, name: str, default: Any = None, /) -> Any:
-        if name not in self:
-            self[name] = default
-        return self[name]
+        _object_of(self)
+        if not dict.__contains__(self, name):
+            Attributes.__setitem__(self, name, default)
+        return dict.__getitem__(self, name)
 
     @override
     def pop(self, key: Any, *default: Any) -> Any:
-        if key not in self:
-            return super().pop(key, *default)
-        value = self[key]
-        del self[key]
+        _object_of(self)
+        if not dict.__contains__(self, key):
+            return dict.pop(self, key, *default)
+        value = dict.__getitem__(self, key)
+        Attributes.__delitem__(self, key)
         return value
 
     @override
     def popitem(self) -> Any:
-        for name in reversed(self):
-            return name, self.pop(name)
-        return super().popitem()
+        _object_of(self)
+        for name in dict.__reversed__(self):
+            return name, Attributes.pop(self, name)
+        return dict.popitem(self)
 
     @override
     def clear(self) -> None:
-        for name in list(self):
-            del self[name]
+        _object_of(self)
+        for name in list(dict.__iter__(self)):
+            Attributes.__delitem__(self, name)
+
+
+_keep_object, _object_of = Attributes._of.__set__, Attributes._of.__get__
 
 
 def _put(obj: Any, name: Any, value: Any) -> None:
@@ -123,7 +134,10 @@ def _attributes_of(obj: Any) -> dict[str, Any]:
     found = object.__getattribute__(obj, "__dict__")
     if type(found) is not dict:
         raise TypeError(f"a `{kind.__name__}` has no attributes of its own.")
-    return Attributes(obj, _readable(obj, list(found)))
+    made = Attributes()
+    dict.update(made, _readable(obj, list(found)))
+    _keep_object(made, obj)
+    return made
 
 
 def _readable(obj: Any, names: list[Any]) -> dict[str, Any]:

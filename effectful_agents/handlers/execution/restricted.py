@@ -7,7 +7,7 @@ import ast
 import builtins
 import copy
 import weakref
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from effectful_agents.handlers.execution.alarms import uninterrupted
 from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
-from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX
+from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX, is_closed
 from effectful_agents.handlers.execution.limits import Limits, running
 from effectful_agents.handlers.execution.names import is_identifier
 from effectful_agents.handlers.execution.policy import RestrictedPythonPolicy
@@ -218,31 +218,35 @@ class _Namespace:
                 self.env.pop(name, None)
                 del self._seen[name]
         for name, value in self.names.items():
-            value = value.function if type(value) is _ClosedFunction else value
+            value = value.value if type(value) is _Closed else value
             if name not in _FURNITURE and is_identifier(name) and self.env.get(name, _MISSING) is not value:
                 self.env[name] = value
             if name in self.env:
                 self._seen[name] = self.env[name]
 
 
-class _ClosedFunction:
-    """Stands among the names of the code for a function of the program's that it cannot call.
+class _Closed:
+    """Stands among the names of the code for a value of the program's that it can do nothing with.
 
-    The function itself could be handed to somebody who calls it past the guards: as the value of a property, for one.
+    A function could be handed to somebody who calls it past the guards: as the value of a property, for one. A mapping
+    such as `os.environ` shows all that is in it as a text, and gives it to `|` and to `**`.
     """
 
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.__qualname__ = getattr(value, "__qualname__", type(value).__name__)
 
 
 def _entered(value: Any) -> Any:
+    kind = type(value)
+    if is_closed(kind) and issubclass(kind, Mapping):
+        return _Closed(value)
     if not callable(value) or isinstance(value, type):
         return value
     try:
         guarded(value)
     except TypeError:
-        return _ClosedFunction(value)
+        return _Closed(value)
     return value
 
 

@@ -119,22 +119,19 @@ class Formatter:
     It does not derive from that class: by `super` code would come to a method there that walks attributes.
     """
 
-    _total = 0
-
     def format(self, format_string: str, /, *args: Any, **kwargs: Any) -> str:
         """Fill in a template."""
         return self.vformat(format_string, args, kwargs)
 
     def vformat(self, format_string: str, args: Any, kwargs: Any) -> str:
         """Fill in a template from a sequence and a mapping."""
-        self._total = 0
         used: set[Any] = set()
-        made, _ = self._filled(format_string, args, kwargs, used, 0, 2)
+        made, _ = Formatter._filled(self, format_string, args, kwargs, used, 0, 2, [0])
         self.check_unused_args(used, args, kwargs)
         return made
 
     def _filled(
-        self, template: str, args: Any, kwargs: Any, used: set[Any], place: int | None, depth: int
+        self, template: str, args: Any, kwargs: Any, used: set[Any], place: int | None, depth: int, total: list[int]
     ) -> tuple[str, int | None]:
         """A template filled in, and the number of the next field without a name; None where they have numbers."""
         if depth < 0:
@@ -155,11 +152,11 @@ class Formatter:
             value, key = self.get_field(field, args, kwargs)
             used.add(key)
             value = self.convert_field(value, conversion)
-            inner, place = self._filled(spec, args, kwargs, used, place, depth - 1)
+            inner, place = Formatter._filled(self, spec, args, kwargs, used, place, depth - 1, total)
             parts.append(self.format_field(value, inner))
             tick()
-            self._total += len(parts[-1])
-            check_size(self._total)
+            total[0] += len(parts[-1])
+            check_size(total[0])
         return "".join(parts), place
 
     def parse(self, format_string: str) -> Any:
