@@ -41,7 +41,8 @@ class NamingPolicy(DisplayPolicy):
         self._exceptions_named: set[ast.AST] = set()
         self._awaits: set[ast.AST] = set()
 
-    def _whole(self, node: Any) -> ast.AST:
+    def look_over(self, node: ast.AST) -> None:
+        """Find what is bound, and what is written where, in a whole source, before anything of it is visited."""
         nodes = list(ast.walk(node))
         self._awaits = set(awaits_at_top(node))
         self._bound = frozenset(name for one in nodes for name in _bound_by(one))
@@ -49,6 +50,9 @@ class NamingPolicy(DisplayPolicy):
             self._reads.update(read for read in _where_classes_are_read(one) if _reads(read, "__class__"))
             self._reads.update(read for read in _where_attributes_are_read(one) if _reads(read, "__dict__"))
             self._exceptions_named.update(filter(_is_base_exception, _where_exceptions_are_named(one)))
+
+    def _whole(self, node: Any) -> ast.AST:
+        self.look_over(node)
         return self.node_contents_visit(node)
 
     visit_Module = visit_Expression = visit_Interactive = _whole
