@@ -6,10 +6,19 @@ import ast
 import hashlib
 import linecache
 import threading
+from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-__all__ = ["generated_name", "is_generated", "is_generated_name", "parsed", "remember_source", "source_of"]
+__all__ = [
+    "awaits_at_top",
+    "generated_name",
+    "is_generated",
+    "is_generated_name",
+    "parsed",
+    "remember_source",
+    "source_of",
+]
 
 _PREFIX = "<generated "
 _MOST = 4096
@@ -57,6 +66,20 @@ def parsed(source: str, filename: str) -> ast.Module:
     """The tree of a source that is in no file, whose lines can be shown from now on."""
     remember_source(source, filename)
     return ast.parse(source, filename)
+
+
+def awaits_at_top(tree: ast.AST) -> Iterator[ast.AST]:
+    r"""What awaits in a source outside of its functions: it makes the whole of it a coroutine.
+
+    >>> [type(node).__name__ for node in awaits_at_top(ast.parse("await x\nasync def f(): await y"))]
+    ['Await']
+    """
+    for node in ast.iter_child_nodes(tree):
+        waits = isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith)
+        if waits or (isinstance(node, ast.comprehension) and node.is_async):
+            yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from awaits_at_top(node)
 
 
 def source_of(code: CodeType) -> str | None:

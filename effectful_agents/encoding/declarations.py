@@ -27,8 +27,9 @@ __all__ = ["Declarations"]
 _ANY = "_typing.Any"
 _MOST_ITEMS = 10_000
 """Of a longer collection the types of the items are not looked at."""
-_MOST_KINDS = 3
-"""Items of more kinds than this are of type Any."""
+_MOST_ALIKE = 30
+"""Of a longer collection of lists or dictionaries what is in these is not looked at."""
+_NUMBERS = frozenset({int, float})
 _LITERALS = (str, int, bool, bytes, type(None))
 
 
@@ -97,13 +98,17 @@ class Declarations:
         if not 0 < len(items) <= _MOST_ITEMS:
             return _ANY
         of_kind = {type(one): one for one in list(items)}
-        if len(of_kind) > _MOST_KINDS:
+        if of_kind.keys() == _NUMBERS:
+            return "float"
+        if len(of_kind) > 1:
+            # As a union each of them would have to fit wherever one is used: rows of a table are not meant so.
             return _ANY
-        if len(of_kind) == 1 and next(iter(of_kind)) in (list, tuple, dict, set) and len(items) > 1:
+        kind, item = next(iter(of_kind.items()))
+        if kind in (list, tuple, dict, set, frozenset) and len(items) > 1:
             # What is in the others may be something else.
-            texts = list(dict.fromkeys(self.of_value(one, depth - 1) for one in list(items)[: _MOST_KINDS * 10]))
-            return texts[0] if len(texts) == 1 and len(items) <= _MOST_KINDS * 10 else self.named(next(iter(of_kind)))
-        return " | ".join(sorted({self.of_value(one, depth - 1) for one in of_kind.values()}))
+            texts = list(dict.fromkeys(self.of_value(one, depth - 1) for one in list(items)[:_MOST_ALIKE]))
+            return texts[0] if len(texts) == 1 and len(items) <= _MOST_ALIKE else self.named(kind)
+        return self.of_value(item, depth - 1)
 
     def named(self, tp: Any) -> str:
         """A type as text that means it where the declarations stand; `Any` where it cannot be named."""

@@ -22,6 +22,7 @@ from effectful_agents.encoding.contracts import GIVEN, Contract, with_annotation
 from effectful_agents.encoding.declarations import Declarations
 from effectful_agents.encoding.places import Place, place_of
 from effectful_agents.encoding.source_text import at_top_level, indented, last_function, names_in, plain_lines
+from effectful_agents.generated import awaits_at_top
 from effectful_agents.types import Skill
 
 __all__ = [
@@ -94,7 +95,8 @@ def splice_snippet(
     opening = _Opening(skill, env)
     opening.take_arguments()
     opening.rebind("\n".join([*before, text]))
-    return opening.region(opening.head(before), text, imports=stars)
+    awaits = any(any(awaits_at_top(ast.parse(one))) for one, _ in pieces)
+    return opening.region(opening.head(before, awaits=awaits), text, imports=stars)
 
 
 def splice_skill_body(code: str, skill: Skill, env: Mapping[str, Any]) -> SplicedRegion:

@@ -63,7 +63,16 @@ def given() -> dict[str, Any]:
         """Twice a number."""
         return 2 * number
 
+    def failing() -> None:
+        try:
+            raise KeyError("what a tool keeps back")
+        except KeyError as error:
+            raise RuntimeError("it failed") from error
+
     return {
+        "environ": os.environ,
+        "failing": failing,
+        "mappings": [os.environ],
         "listdir": os.listdir,
         "functions": [os.listdir, os.getcwd],
         "classes": [Path],

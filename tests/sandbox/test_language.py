@@ -9,6 +9,7 @@ import doctest
 import io
 import math
 import types
+from typing import Any
 
 import pytest
 from RestrictedPython.transformer import RestrictingNodeTransformer
@@ -118,6 +119,66 @@ def test_another_policy_may_be_given():
 def test_what_reaches_the_machine_has_no_name(name):
     with pytest.raises(NameError, match=name):
         run(f"x = {name}")
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("open('x')", "no files"),
+        ("with open('x') as f: pass", "no files"),
+        ("input()", "nobody answers"),
+        ("globals()['x']", "a dictionary of your own"),
+        ("x = [locals]", "a dictionary of your own"),
+        ("exit()", "raise an `Exception`"),
+        ("raise SystemExit(1)", "raise an `Exception`"),
+        ("class A(BaseException): pass", "use `Exception`"),
+        ("help(len)", "__doc__"),
+        ("vars()", "with one object"),
+        ("def f(): return dir()\nf()", "with one value"),
+    ],
+)
+def test_a_name_that_is_kept_back_says_what_to_write_instead(source, told):
+    with pytest.raises(NameError, match="is not available here") as raised:
+        run(source)
+    assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("__import__('os')", "`import` statement"),
+        ("breakpoint()", "`print`"),
+        ("eval('1')", "literal_eval"),
+        ("x.__class__", "`type(x)`"),
+        ("x.__dict__", "`vars(x)`"),
+        ("e.__traceback__", "error.args"),
+        ("C.__mro__", "issubclass"),
+        ("class A:\n  def __del__(self): pass", "`with`"),
+        ("async def f(): pass", "ordinary functions"),
+        ("try: f()\nexcept* ValueError: pass", "ExceptionGroup"),
+    ],
+)
+def test_what_is_refused_at_once_says_it_too(source, told):
+    with pytest.raises(SyntaxError) as raised:
+        run(source)
+    assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("os.path", "no files"), ("requests", "tools"), ("asyncio", "one thread"), ("numpy", "lists")]
+)
+def test_a_module_that_is_not_allowed_says_what_takes_its_place(name, told):
+    with pytest.raises(ImportError) as raised:
+        run(f"import {name}")
+    assert told in str(raised.value)
+
+
+def test_a_name_that_the_program_or_an_earlier_piece_has_bound_is_that():
+    env: dict[str, Any] = {"open": lambda name: f"opened {name}"}
+    run("text = open('x')\ndef dir(value): return [value]\ndef later(): return open('y')", env)
+    run("names = dir(3), vars", {**env, "vars": 4})
+    run("found = dir(3), later()", env)
+    assert (env["text"], env["found"]) == ("opened x", ([3], "opened y"))
 
 
 CLOSED = ["os", "sys", "subprocess", "socket", "builtins", "inspect", "pickle", "numpy", "os.path", "urllib.request"]

@@ -10,6 +10,7 @@ from typing import Any
 
 from effectful_agents.handlers.execution.callables import stored
 from effectful_agents.handlers.execution.hints import check_hint, is_hint
+from effectful_agents.handlers.execution.kept_back import instead
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
     RESTRICTED,
@@ -29,7 +30,17 @@ from effectful_agents.handlers.execution.specials import kept
 from effectful_agents.handlers.execution.spreading import MET, meet, slices
 from effectful_agents.runtime import Operation
 
-__all__ = ["SHARED", "delete_attribute", "get_attribute", "get_item", "has_attribute", "set_attribute", "writable"]
+__all__ = [
+    "CALLABLES",
+    "SHARED",
+    "check_name",
+    "delete_attribute",
+    "get_attribute",
+    "get_item",
+    "has_attribute",
+    "set_attribute",
+    "writable",
+]
 
 _MISSING: Any = object()
 _ordinary: set[str] = set()
@@ -38,7 +49,7 @@ _private: set[str] = set()
 WHOLLY_OWN: weakref.WeakSet[type] = weakref.WeakSet()
 """Classes of restricted code that inherit from nothing else: what is private in them is theirs."""
 
-_CALLABLES = (
+CALLABLES = (
     *(types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType),
     *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
 )
@@ -134,7 +145,7 @@ def check_name(obj: Any, name: Any) -> None:
     if type(name) is not str:  # a class of one's own could be equal to anything
         raise TypeError(f"the name of an attribute is a `str`, not `{type(name).__name__}`.")
     if not is_attribute(name):
-        raise AttributeError(f"`{name}` is not available here.")
+        raise AttributeError(f"`{name}` is not available here{instead('attribute', name)}.")
     if name[0] == "_":
         check_private(obj, name)
 
@@ -146,7 +157,7 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
         return safe_module(obj.__name__)
     if issubclass(kind, type):
         _check_class(obj, name)
-    elif kind in _CALLABLES:
+    elif kind in CALLABLES:
         if name not in _FUNCTION_NAMES and name not in getattr(obj, "__dict__", ()):
             raise AttributeError(f"`{name}` of a function is not available here.")
     elif kind is types.GeneratorType:
@@ -230,7 +241,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
     if (
         isinstance(obj, types.ModuleType)
         or (isinstance(obj, type) and not is_own(obj))
-        or kind in _CALLABLES
+        or kind in CALLABLES
         or is_closed(kind)
         or (is_standard(kind.__module__) and not _is_writable_kind(kind, name))
     ):

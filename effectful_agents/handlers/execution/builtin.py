@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping
-from types import CodeType
+import inspect
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType
 from typing import Any, Literal
 
 from effectful_agents.generated import parsed
@@ -13,6 +14,7 @@ from effectful_agents.handlers.execution.imports import authorize_imports
 from effectful_agents.operations import code
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import SignalScope, implements
+from effectful_agents.runtime.bridge import bridged, can_wait, wait
 
 __all__ = ["BuiltinExecutor"]
 
@@ -22,7 +24,8 @@ class BuiltinExecutor(PromptInjectingInterpretation):
 
     Import what you need: the whole standard library and every installed package are there. So are the files, the
     network and the machine, and what you do to them is done. Do what the request asks for, and leave everything else
-    as it was.
+    as it was. What threads and processes that you start print is not returned to you: have them give it back, and print
+    it.
     """
 
     # For tests, and for code that is trusted for another reason; anything else is for `RestrictedPythonExecutor`.
@@ -55,7 +58,11 @@ class BuiltinExecutor(PromptInjectingInterpretation):
         # the code has eaten comes out at the next operation, or here.
         authorize_imports(bytecode)
         with SignalScope():
-            builtins.exec(bytecode, env)
+            if bytecode.co_flags & inspect.CO_COROUTINE:
+                env.setdefault("__builtins__", builtins)  # as `exec` does
+                _waited_for(FunctionType(bytecode, env))
+            else:
+                builtins.exec(bytecode, env)
 
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
@@ -63,3 +70,16 @@ class BuiltinExecutor(PromptInjectingInterpretation):
         authorize_imports(bytecode)
         with SignalScope():
             return builtins.eval(bytecode, dict(env))
+
+
+def _waited_for(function: Callable[[], Any]) -> None:
+    """Run code that awaits at its top level, and wait for its end."""
+    if can_wait():
+        wait(function())
+        return
+
+    async def elsewhere() -> None:
+        # Plain calls in the code may have to wait as well, and are now in an event loop.
+        await bridged(lambda: wait(function()))
+
+    wait(elsewhere())

@@ -12,7 +12,17 @@ from typing import Any
 
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence
 
-from effectful_agents.handlers.execution import calls, limits, matching, numeric, showing, sizes, spreading, streams
+from effectful_agents.handlers.execution import (
+    calls,
+    limits,
+    matching,
+    numeric,
+    reading,
+    showing,
+    sizes,
+    spreading,
+    streams,
+)
 from effectful_agents.handlers.execution.attributes import (
     delete_attribute,
     get_attribute,
@@ -39,6 +49,7 @@ from effectful_agents.handlers.execution.modules import guarded_import
 from effectful_agents.handlers.execution.printing import PrintCollector, print_
 from effectful_agents.handlers.execution.specials import operand
 from effectful_agents.handlers.execution.standard import hints_of
+from effectful_agents.handlers.execution.waiting import awaited
 from effectful_agents.types.local_types import TYPE_HINTS
 
 __all__ = ["BUILTINS"]
@@ -195,6 +206,7 @@ RESTRICTED |= {
     "_add_": sizes.add,
     "_annotated_": annotated,
     "_apply_": calls.apply,
+    "_awaited_": awaited,
     "_callee_": calls.callee,
     "_catchable_": catchable,
     "_contained_": spreading.contained,
@@ -214,6 +226,7 @@ RESTRICTED |= {
     "_mapping_": matching.mapping_parts,
     "_mod_": sizes.mod,
     "_mul_": sizes.mul,
+    "_named_": reading.named,
     "_opened_": opened,
     "_operand_": operand,
     "_pow_": sizes.power,
@@ -223,6 +236,7 @@ RESTRICTED |= {
     "_sequence_": matching.sequence_parts,
     "_shown_": showing.shown,
     "_slices_": spreading.slices,
+    "_special_": reading.special,
     "_spread_": spreading.spread,
     "_tick_": limits.tick,
     "_unpack_sequence_": guarded_unpack_sequence,

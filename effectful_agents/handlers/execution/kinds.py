@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable
 from typing import Any, override
 
+from effectful_agents.handlers.execution.kept_back import instead
 from effectful_agents.handlers.execution.names import READABLE, is_private, is_standard
 from effectful_agents.runtime import Operation
 
@@ -247,12 +248,14 @@ _GUARDS = frozenset(
         "decimals",
         "environment",
         "hints",
+        "kept_back",
         "makers",
         "matching",
         "metaclasses",
         "methods",
         "numeric",
         "printing",
+        "reading",
         "showing",
         "sizes",
         "specials",
@@ -324,7 +327,8 @@ def safe_module(name: str) -> SafeModule:
     made = MODULES.get(name)
     if made is None:
         raise ImportError(
-            f"the module `{name}` is not available here; allowed are {', '.join(sorted(ALLOWED_MODULES))}."
+            f"the module `{name}` is not available here{instead('module', name)}. "
+            f"Allowed are {', '.join(sorted(ALLOWED_MODULES))}."
         )
     return made
 

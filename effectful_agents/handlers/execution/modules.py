@@ -106,8 +106,8 @@ _NAMES: Mapping[str, Any] = {
     "statistics": "NormalDist StatisticsError correlation covariance fmean geometric_mean harmonic_mean kde "
     "kde_random linear_regression mean median median_grouped median_high median_low mode multimode pstdev pvariance "
     "quantiles stdev variance",
-    "string": "Template ascii_letters ascii_lowercase ascii_uppercase capwords digits hexdigits octdigits printable "
-    "punctuation whitespace",
+    "string": "Formatter Template ascii_letters ascii_lowercase ascii_uppercase capwords digits hexdigits octdigits "
+    "printable punctuation whitespace",
     "struct": "Struct calcsize error iter_unpack pack pack_into unpack unpack_from",
     "textwrap": "TextWrapper dedent fill indent shorten wrap",
     "time": "altzone asctime ctime daylight gmtime localtime mktime monotonic monotonic_ns perf_counter "

@@ -8,15 +8,16 @@ from typing import Any, cast, override
 
 from RestrictedPython.transformer import IOPERATOR_TO_STR
 
-from effectful_agents.handlers.execution.displays import DisplayPolicy, spread
+from effectful_agents.handlers.execution.displays import spread
+from effectful_agents.handlers.execution.kept_back import instead
 from effectful_agents.handlers.execution.names import (
     is_attribute,
     is_binding,
-    is_identifier,
     is_private,
     is_safe_type_text,
     is_type_expression,
 )
+from effectful_agents.handlers.execution.naming import NamingPolicy
 from effectful_agents.handlers.execution.nodes import as_statements, at, call
 from effectful_agents.handlers.execution.specials import TAKE_OPERANDS
 
@@ -34,7 +35,7 @@ _SYMBOLS: Mapping[type[ast.operator], str] = cast(Any, IOPERATOR_TO_STR)
 _FATAL = frozenset({"BaseExceptionGroup", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
 
 
-class RestrictedPythonPolicy(DisplayPolicy):
+class RestrictedPythonPolicy(NamingPolicy):
     """The policy of RestrictedPython, for the Python that models write today.
 
     Beyond that policy it allows annotated assignments, names with one leading underscore, `nonlocal`, augmented
@@ -46,9 +47,9 @@ class RestrictedPythonPolicy(DisplayPolicy):
     `raise`, `except` and `with`, and a count of the steps of each loop.
 
     >>> policy = RestrictedPythonPolicy()
-    >>> _ = policy.visit(ast.parse("().__class__"))
+    >>> _ = policy.visit(ast.parse("f.__globals__"))
     >>> policy.errors
-    ['Line 1: `__class__` is not available here.']
+    ['Line 1: `__globals__` is not available here.']
     """
 
     def __init__(self, errors: Any = None, warnings: Any = None, used_names: Any = None) -> None:
@@ -63,17 +64,6 @@ class RestrictedPythonPolicy(DisplayPolicy):
     def check_name(self, node: Any, name: str | None, allow_magic_methods: bool = False) -> None:
         if name is not None and not is_binding(name):
             self.error(node, f"the name `{name}` is not available here.")
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        if isinstance(node.ctx, ast.Load):
-            self.used_names[node.id] = True
-            if node.id == "__name__":
-                return at(node, ast.Constant("__main__"))
-            if not is_identifier(node.id):
-                self.error(node, f"the name `{node.id}` is not available here.")
-        else:
-            self.check_name(node, node.id)
-        return node
 
     @override
     def check_import_names(self, node: ast.ImportFrom | ast.Import) -> ast.AST:
@@ -111,8 +101,11 @@ class RestrictedPythonPolicy(DisplayPolicy):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         loads = isinstance(node.ctx, ast.Load)
+        guard = self.special_guard(node)
+        if guard is not None:
+            return guard
         if not is_attribute(node.attr):
-            self.error(node, f"`{node.attr}` is not available here.")
+            self.error(node, f"`{node.attr}` is not available here{instead('attribute', node.attr)}.")
         value = self.visit(node.value)
         if loads:
             return call(node, "_getattr_", value, ast.Constant(self._mangled(node.attr)))
@@ -122,12 +115,11 @@ class RestrictedPythonPolicy(DisplayPolicy):
     # --- calls and operators --------------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if isinstance(node.func, ast.Name):
-            if node.func.id in ("exec", "eval"):
-                self.error(node, f"{node.func.id.capitalize()} calls are not allowed.")
-            if node.func.id == "super" and not node.args and not node.keywords:
-                return node  # it looks at the frame that calls it
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords:
+            return node  # it looks at the frame that calls it
+        called = self.called_name(node)
         node = self.node_contents_visit(node)
+        node.func = called or node.func
         spread(node.args)
         maps = [one for one in node.keywords if one.arg is None]
         for one in maps:
@@ -232,7 +224,7 @@ class RestrictedPythonPolicy(DisplayPolicy):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         if not (is_attribute(node.name, defined=True) or is_private(node.name)) or not is_binding(node.name):
-            self.error(node, f"a function cannot be called `{node.name}` here.")
+            self.error(node, f"a function cannot be called `{node.name}` here{instead('attribute', node.name)}.")
         self.check_function_argument_names(node)
         node.returns = node.returns and self._annotation(node.returns)
         node = self._without(node, "returns")
@@ -308,11 +300,6 @@ class RestrictedPythonPolicy(DisplayPolicy):
             self.visit(parameter)
         node.value = call(node.value, "_annotated_", self.visit(node.value))
         return node
-
-    def _contents(self, node: Any) -> ast.AST:
-        return self.node_contents_visit(node)
-
-    visit_Module = _contents
 
 
 def _tick(where: ast.AST) -> ast.Expr:

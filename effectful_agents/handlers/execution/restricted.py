@@ -23,7 +23,7 @@ from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
 from effectful_agents.handlers.execution.imports import authorize_imports
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
-from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX
+from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX, is_closed
 from effectful_agents.handlers.execution.limits import Limits, running
 from effectful_agents.handlers.execution.names import is_identifier
 from effectful_agents.handlers.execution.policy import RestrictedPythonPolicy
@@ -50,12 +50,13 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     You have classes, closures, comprehensions, generators, decorators, dataclasses, enums, `try`, `with`, `match`,
     f-strings, type annotations and `print`, and the modules in the section Modules you may import.
 
-    There are no files, no network and no processes, and no `open`, `input`, `eval`, `exec`, `compile`, `globals`,
-    `locals`, `vars` or `dir`. Special attributes such as `__class__` or `__dict__` cannot be read, but you may define
-    the methods of operators and protocols in your classes, and `type(x).__name__` works. Names with one leading
-    underscore are like any others. There is no `async`, no `except*` and no `import *`. A field of `str.format` names
-    its argument and goes no further; an f-string may. Raise an `Exception` to say that something failed: `SystemExit`
-    and its like are not there.
+    There are no files, no network and no processes, and no `open`, `input`, `eval`, `exec`, `compile`, `globals` or
+    `locals`. You may define the methods of operators and protocols in your classes. Of other special attributes there
+    are `type(x).__name__`, `vars(x)` of an object, and `error.__cause__` and `error.__context__`; the rest, such as
+    `__mro__` or `__traceback__`, cannot be read. Names with one leading underscore are like any others. Outside of
+    functions you may `await` an asynchronous tool; there is no `async`, no `except*` and no `import *`. A field of
+    `str.format` names its argument and goes no further; an f-string may. Raise an `Exception` to say that something
+    failed: `SystemExit` and its like are not there.
 
     Time, memory, output and the size of a single value are limited. What is refused or stopped is told to you as an
     error that names it. Doctests run under the same rules.
@@ -134,7 +135,9 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
         if policy.errors:
             raise SyntaxError("\n".join(policy.errors))
         made: Any = ast.fix_missing_locations(tree)
-        return builtins.compile(made, filename, mode, flags & ~ast.PyCF_ONLY_AST, True, optimize)
+        # What awaits has been rewritten: the code is not a coroutine.
+        flags &= ~(ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        return builtins.compile(made, filename, mode, flags, True, optimize)
 
     @implements(code.risk_of_code)
     def risk_of_code(self) -> Risk:
@@ -228,31 +231,35 @@ class _Namespace:
                 self.env.pop(name, None)
                 del self._seen[name]
         for name, value in self.names.items():
-            value = value.function if type(value) is _ClosedFunction else value
+            value = value.value if type(value) is _Closed else value
             if name not in _FURNITURE and is_identifier(name) and self.env.get(name, _MISSING) is not value:
                 self.env[name] = value
             if name in self.env:
                 self._seen[name] = self.env[name]
 
 
-class _ClosedFunction:
-    """Stands among the names of the code for a function of the program's that it cannot call.
+class _Closed:
+    """Stands among the names of the code for a value of the program's that it can do nothing with.
 
-    The function itself could be handed to somebody who calls it past the guards: as the value of a property, for one.
+    A function could be handed to somebody who calls it past the guards: as the value of a property, for one. A mapping
+    such as `os.environ` shows all that is in it as a text, and gives it to `|` and to `**`.
     """
 
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.__qualname__ = getattr(value, "__qualname__", type(value).__name__)
 
 
 def _entered(value: Any) -> Any:
+    kind = type(value)
+    if is_closed(kind) and issubclass(kind, Mapping):
+        return _Closed(value)
     if not callable(value) or isinstance(value, type):
         return value
     try:
         guarded(value)
     except TypeError:
-        return _ClosedFunction(value)
+        return _Closed(value)
     return value
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
+from effectful_agents.handlers.execution.kinds import SANDBOX
 from effectful_agents.handlers.execution.limits import current
 from effectful_agents.handlers.execution.names import is_standard
 from effectful_agents.handlers.execution.sizes import SHOWN, WORTH_COUNTING, check_number, check_size
@@ -52,24 +53,33 @@ def text(*args: Any, **kwargs: Any) -> str:
     """`str`."""
     if args and type(args[0]) not in _FLAT:
         check_shown(args[0])
+        return _at_home(str(*args, **kwargs))
     return str(*args, **kwargs)
 
 
 def repr_(value: Any, /) -> str:
     """`repr`."""
-    return repr(shown(value))
+    return _at_home(repr(shown(value)))
 
 
 def ascii_(value: Any, /) -> str:
     """`ascii`."""
-    return ascii(shown(value))
+    return _at_home(ascii(shown(value)))
 
 
 def joined(*parts: str) -> str:
     """The parts of an f-string, together."""
     if sum(map(len, parts)) > WORTH_COUNTING:
         check_size(sum(map(len, parts)))
-    return "".join(parts)
+    return _at_home("".join(parts))
+
+
+_HOME = f"{SANDBOX}."
+
+
+def _at_home(made: str) -> str:
+    """A text in which classes of the code are shown as they are where nothing is restricted."""
+    return made.replace(_HOME, "__main__.") if _HOME in made else made
 
 
 def check_shown(value: Any) -> None:

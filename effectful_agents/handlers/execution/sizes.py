@@ -22,6 +22,7 @@ __all__ = [
     "add",
     "check_added",
     "check_count",
+    "check_field",
     "check_number",
     "check_power",
     "check_product",
@@ -294,12 +295,17 @@ def reject_reaching(template: str) -> None:
     before anything is formatted.
     """
     for _, field, spec, _ in _parsed(template):
-        if field and ("." in field or "[" in field):
-            raise AttributeError(
-                f"the field {{{field}}} of a format reaches into its argument; give the value, or use an f-string."
-            )
+        check_field(field)
         if spec:
             reject_reaching(spec)
+
+
+def check_field(field: str | None) -> None:
+    """Raise if such a field reaches further than its argument."""
+    if field and ("." in field or "[" in field):
+        raise AttributeError(
+            f"the field {{{field}}} of a format reaches into its argument; give the value, or use an f-string."
+        )
 
 
 def _parsed(template: str) -> Any:

@@ -10,12 +10,20 @@ from collections.abc import Callable
 from typing import Any, override
 
 from effectful_agents.handlers.execution import methods
+from effectful_agents.handlers.execution.attributes import get_item
 from effectful_agents.handlers.execution.kinds import replace
 from effectful_agents.handlers.execution.limits import current, tick
-from effectful_agents.handlers.execution.showing import length_shown
-from effectful_agents.handlers.execution.sizes import WORTH_COUNTING, check_count, check_size, length
+from effectful_agents.handlers.execution.showing import ascii_, length_shown, repr_, text
+from effectful_agents.handlers.execution.sizes import (
+    WORTH_COUNTING,
+    check_count,
+    check_field,
+    check_size,
+    format_value,
+    length,
+)
 
-__all__ = ["JSONEncoder", "Template", "TextWrapper"]
+__all__ = ["Formatter", "JSONEncoder", "Template", "TextWrapper"]
 
 
 # --- regular expressions ------------------------------------------------------------------------------------------
@@ -99,6 +107,90 @@ class Template(string.Template):
 
 
 Template.__module__ = "string"
+
+
+_parse = string.Formatter().parse
+
+
+@replace(string.Formatter)
+class Formatter:
+    """`string.Formatter`, whose fields name their arguments and go no further.
+
+    It does not derive from that class: by `super` code would come to a method there that walks attributes.
+    """
+
+    def format(self, format_string: str, /, *args: Any, **kwargs: Any) -> str:
+        """Fill in a template."""
+        return self.vformat(format_string, args, kwargs)
+
+    def vformat(self, format_string: str, args: Any, kwargs: Any) -> str:
+        """Fill in a template from a sequence and a mapping."""
+        used: set[Any] = set()
+        made, _ = Formatter._filled(self, format_string, args, kwargs, used, 0, 2, [0])
+        self.check_unused_args(used, args, kwargs)
+        return made
+
+    def _filled(
+        self, template: str, args: Any, kwargs: Any, used: set[Any], place: int | None, depth: int, total: list[int]
+    ) -> tuple[str, int | None]:
+        """A template filled in, and the number of the next field without a name; None where they have numbers."""
+        if depth < 0:
+            raise ValueError("Max string recursion exceeded")
+        parts: list[str] = []
+        for literal, field, spec, conversion in self.parse(template):
+            parts.append(literal)
+            if field is None:
+                continue
+            if field == "":
+                if place is None:
+                    raise ValueError("cannot switch from manual field specification to automatic field numbering")
+                field, place = str(place), place + 1
+            elif field.isdecimal():
+                if place:
+                    raise ValueError("cannot switch from automatic field numbering to manual field specification")
+                place = None
+            value, key = self.get_field(field, args, kwargs)
+            used.add(key)
+            value = self.convert_field(value, conversion)
+            inner, place = Formatter._filled(self, spec, args, kwargs, used, place, depth - 1, total)
+            parts.append(self.format_field(value, inner))
+            tick()
+            total[0] += len(parts[-1])
+            check_size(total[0])
+        return "".join(parts), place
+
+    def parse(self, format_string: str) -> Any:
+        """The parts of a template."""
+        return iter(list(_parse(format_string)))
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The value of a field, and the key that it was found by."""
+        check_field(field_name)
+        key = int(field_name) if field_name.isdecimal() else field_name
+        return self.get_value(key, args, kwargs), key
+
+    def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
+        """The argument of a number or a name."""
+        return get_item(args if isinstance(key, int) else kwargs, key)
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        """Look at what was not used; here nothing is done."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """A value in a format."""
+        return format_value(value, format_spec)
+
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        """A value as `!s`, `!r` or `!a` has it."""
+        if conversion is None:
+            return value
+        made = {"s": text, "r": repr_, "a": ascii_}.get(conversion)
+        if made is None:
+            raise ValueError(f"Unknown conversion specifier {conversion}")
+        return made(value)
+
+
+Formatter.__module__ = "string"
 
 
 # --- JSON ---------------------------------------------------------------------------------------------------------

@@ -23,6 +23,9 @@ from effectful_agents.types.walk import ToolSet
 
 __all__ = ["DeferredTools", "worth_deferring"]
 
+_FURTHER_REQUEST = 2500
+"""Tokens that the request for a search carries besides its tools, if nothing else is said."""
+
 
 class DeferredTools(ObjectInterpretation[Any, Any]):
     """Offer two tools, to search the others and to use one, where there are many.
@@ -45,6 +48,8 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
             leaves it to `worth_deferring`.
         always: Names of tools that are offered as they are. Those of other handlers that end a call or are needed in
             every one belong here, and one that a `tool_choice` names: `harness` adds it.
+        further_request: Tokens that the request for a search is reckoned to carry besides its tools, for
+            `worth_deferring`.
 
     Raises:
         OptionError: An option has a value that it cannot have.
@@ -68,8 +73,16 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
     ['search_tools', 'use_tool']
     """
 
-    def __init__(self, max_results: int = 5, *, threshold: int | None = None, always: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        max_results: int = 5,
+        *,
+        threshold: int | None = None,
+        always: Collection[str] = (),
+        further_request: int = _FURTHER_REQUEST,
+    ) -> None:
         _check_number("max_results", max_results, 1)
+        _check_number("further_request", further_request, 0)
         if threshold is not None:
             _check_number("threshold", threshold, 0)
         if isinstance(always, str) or not all(isinstance(name, str) for name in always):
@@ -77,6 +90,7 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
         self.max_results = max_results
         self.threshold = threshold
         self.always = frozenset(always)
+        self.further_request = further_request
 
     def manifest(self) -> Mapping[str, object]:
         """What the manifest of a stack says of it."""
@@ -115,7 +129,7 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
     def _catalogue(self, tools: Set[Tool], env: Scope) -> Catalogue | None:
         """The catalogue of a turn, or None where nothing is deferred; the same for the same set of tools."""
         # By values and not by this handler, which the set, that of a module above all, may long outlive.
-        key = DeferredTools, self.max_results, self.threshold, self.always
+        key = DeferredTools, self.max_results, self.threshold, self.always, self.further_request
         history = get_history()
         decided = history.memo if isinstance(history, History) else env.memo
         if decided.get(key) is False or not tools or _use_tool in tools:  # one further inside has done it
@@ -143,7 +157,7 @@ class DeferredTools(ObjectInterpretation[Any, Any]):
 
     def _pays(self, deferred: Sequence[Tool]) -> bool:
         if self.threshold is None:
-            return worth_deferring(deferred, max_results=self.max_results)
+            return worth_deferring(deferred, max_results=self.max_results, further_request=self.further_request)
         return sum(map(_tokens_of, deferred)) > self.threshold
 
 
@@ -159,16 +173,12 @@ def _check_number(name: str, value: Any, least: int) -> None:
         raise OptionError(f"`{name}` is {value!r}; it is a number, at least {least}.")
 
 
-_FURTHER_REQUEST = 2500
-"""Tokens that the request for a search carries besides: those of a full system prompt."""
-
-
-def worth_deferring(tools: Iterable[Tool], *, max_results: int = 5) -> bool:
+def worth_deferring(tools: Iterable[Tool], *, max_results: int = 5, further_request: int = _FURTHER_REQUEST) -> bool:
     """Whether a catalogue of tools costs more in the requests of a call than searching it would.
 
     It is measured on the call for which deferral does least: one that uses a tool and answers. It takes two requests
-    with the whole catalogue, or three with the two tools of `DeferredTools`, two of which carry what was found. For the
-    third request 2,500 tokens more are reckoned.
+    with the whole catalogue, or three with the two tools of `DeferredTools`, two of which carry what was found, and the
+    third of which is paid for besides.
 
     The tokens are those of `estimate_tokens`, the same in any process: what a request offers must not depend on which
     tokenizers happen to be loaded.
@@ -176,6 +186,10 @@ def worth_deferring(tools: Iterable[Tool], *, max_results: int = 5) -> bool:
     Args:
         tools: The tools.
         max_results: Tools that a search finds.
+        further_request: Tokens that the third request carries besides its tools: the system message and the
+            conversation. 2,500 are those of a short conversation under the standard stack without tools that run code;
+            with these it is about 4,000. Where the provider has the beginning of a request in its cache, take what the
+            tokens that it reads from there cost of it, a tenth, say.
 
     >>> @Tool.define
     ... def weather(city: str) -> str:
@@ -185,12 +199,14 @@ def worth_deferring(tools: Iterable[Tool], *, max_results: int = 5) -> bool:
     False
     >>> worth_deferring(weather.named(f"weather_in_country_{number}") for number in range(100))
     True
+    >>> worth_deferring((weather.named(f"weather_in_country_{number}") for number in range(20)), further_request=250)
+    True
     """
     costs = [_tokens_of(tool) for tool in tools]
     if not costs:
         return False
     found = sum(costs) / len(costs) * min(max_results, len(costs))
-    return 2 * sum(costs) > 3 * _tokens_of_the_two() + 2 * found + _FURTHER_REQUEST
+    return 2 * sum(costs) > 3 * _tokens_of_the_two() + 2 * found + further_request
 
 
 def _tokens_of(tool: Tool) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -15,15 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from effectful_agents.errors import MissingDependencyError, TypeCheckerError
+from effectful_agents.handlers.validation.installed import folder_of
 from effectful_agents.handlers.validation.report import (
     CANARY,
     CANARY_MISSING,
     Finding,
     PassedChecks,
     import_paths,
+    inside,
     path_of,
     raise_findings,
+    region_of,
 )
+from effectful_agents.handlers.validation.second_look import certain
 from effectful_agents.operations.code import type_check
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import fwd, implements
@@ -32,6 +35,7 @@ __all__ = ["MypyTypeChecker"]
 
 _SECONDS = 300.0
 _PREFIX = "effectful-agents-"
+_START = "import sys; sys.path.append(sys.argv.pop(1)); from mypy.__main__ import console_entry; console_entry()"
 _FLAGS = (
     "--output=json",
     "--no-error-summary",
@@ -75,6 +79,8 @@ class MypyTypeChecker(PromptInjectingInterpretation):
             "--disable-error-code=no-redef",
             "--disable-error-code=return",
             "--disable-error-code=empty-body",
+            "--disable-error-code=union-attr",
+            "--disable-error-code=var-annotated",
         ),
     ) -> None:
         self.lenient_flags = lenient_flags
@@ -88,21 +94,26 @@ class MypyTypeChecker(PromptInjectingInterpretation):
         flags = self.lenient_flags if lenient else ()
         key = self._passed.key(source, lo, hi, *flags)
         if key not in self._passed:
-            with self._lock:
-                findings = list(self._findings(source, flags))
-            raise_findings(findings, source, lo, hi)
+            first, last = region_of(source, lo, hi)
+
+            def look(text: str) -> list[Finding]:
+                with self._lock:
+                    return inside(self._findings(text, flags), text, first, last)
+
+            raise_findings(certain(look(source), source, first, last, lenient, look), source, first, last)
             self._passed.add(key)
         return fwd()
 
     def _findings(self, source: str, flags: tuple[str, ...]) -> Iterator[Finding]:
-        if importlib.util.find_spec("mypy") is None:
+        installed = folder_of("mypy")
+        if installed is None:
             raise MissingDependencyError('`MypyTypeChecker` needs mypy: pip install "effectful-agents[mypy]"')
         path = path_of(source)
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             written = Path(folder, "generated.py")
             written.write_text(source + CANARY, encoding="utf-8", errors="surrogatepass", newline="\n")
             checked = ["--shadow-file", path, os.fspath(written), path] if path else [os.fspath(written)]
-            run = self._run([*flags, *checked], folder, "lenient" if flags else "strict")
+            run = self._run(installed, [*flags, *checked], folder, "lenient" if flags else "strict")
         read = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
         if run.returncode not in (0, 1) and not any(one["severity"] == "error" for one in read):
             raise TypeCheckerError(f"mypy broke off with status {run.returncode}: {(run.stderr or run.stdout).strip()}")
@@ -115,15 +126,17 @@ class MypyTypeChecker(PromptInjectingInterpretation):
                 message = "\n".join(filter(None, (one["message"], one.get("hint"))))
                 yield Finding(one["line"], column, column, one["code"] or "error", message)
 
-    def _run(self, arguments: list[str], folder: str, kind: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, installed: str, arguments: list[str], folder: str, kind: str) -> subprocess.CompletedProcess[str]:
         if self._cache is None:
             self._cache = tempfile.mkdtemp(prefix=_PREFIX)
             weakref.finalize(self, shutil.rmtree, self._cache, ignore_errors=True)
         # One for each choice of flags: mypy throws away what was found with others.
         cache = os.path.join(self._cache, kind)
-        command = [sys.executable, "-m", "mypy", *_FLAGS, "--cache-dir", cache]
+        # Isolated: mypy is not to import a module of the user's in the place of one of its own or of the library.
+        command = [sys.executable, "-I", "-X", "utf8", "-c", _START, installed, *_FLAGS, "--cache-dir", cache]
         command += ["--python-executable", sys.executable, *arguments]
-        environment = {**os.environ, "MYPYPATH": os.pathsep.join(import_paths()), "PYTHONIOENCODING": "utf-8"}
+        environment = {**os.environ, "MYPYPATH": os.pathsep.join(import_paths())}
+        environment.pop("PYTHONPATH", None)  # mypy asks an interpreter of its own, which would see it
         try:
             return subprocess.run(
                 command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS

@@ -8,13 +8,23 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from effectful_agents.encoding.source_text import plain_lines
 from effectful_agents.encoding.splicing import WRAPPER
 
-__all__ = ["CANARY", "CANARY_MISSING", "Finding", "PassedChecks", "import_paths", "path_of", "raise_findings"]
+__all__ = [
+    "CANARY",
+    "CANARY_MISSING",
+    "Finding",
+    "PassedChecks",
+    "import_paths",
+    "inside",
+    "path_of",
+    "raise_findings",
+    "region_of",
+]
 
 _MOST = 10
 """Findings that a report shows; beyond them it says how many more there are."""
@@ -54,24 +64,34 @@ class Finding(NamedTuple):
     notes: tuple[tuple[int, str], ...] = ()
 
 
-def raise_findings(findings: Iterable[Finding], source: str, lo: int | None, hi: int | None) -> None:
-    """Raise what was found between two lines.
+def region_of(source: str, lo: int | None, hi: int | None) -> tuple[int, int]:
+    """The first and the last line that are looked at."""
+    return lo or 1, hi or len(plain_lines(source))
+
+
+def inside(findings: Iterable[Finding], source: str, lo: int, hi: int) -> list[Finding]:
+    """What was found between two lines, in their order.
 
     A module that cannot be resolved is no finding where Python finds it.
+    """
+    count = len(plain_lines(source))
+    placed = (_placed(one, count) for one in findings)
+    return sorted({one for one in placed if lo <= one.line <= hi and not _is_there(one)})
+
+
+def raise_findings(found: Sequence[Finding], source: str, first: int, last: int) -> None:
+    """Raise what was found between two lines.
 
     Raises:
-        TypeError: There is something; lines are counted from `lo`.
+        TypeError: There is something; lines are counted from `first`.
     """
-    lines = plain_lines(source)
-    first, last = lo or 1, hi or len(lines)
-    placed = (_placed(one, len(lines)) for one in findings)
-    inside = sorted({one for one in placed if first <= one.line <= last and not _is_there(one)})
-    if not inside:
+    if not found:
         return
+    lines = plain_lines(source)
     indent = next((len(line) - len(line.lstrip()) for line in lines[first - 1 : last] if line.strip()), 0)
-    count = f"{len(inside)} error{'s' if len(inside) > 1 else ''}"
-    shown = [_shown(one, lines, first, last, indent) for one in inside[:_MOST]]
-    more = [f"… and {len(inside) - _MOST} more."] if len(inside) > _MOST else []
+    count = f"{len(found)} error{'s' if len(found) > 1 else ''}"
+    shown = [_shown(one, lines, first, last, indent) for one in found[:_MOST]]
+    more = [f"… and {len(found) - _MOST} more."] if len(found) > _MOST else []
     raise TypeError("\n".join([f"the code does not pass the type check: {count}.", *shown, *more]))
 
 

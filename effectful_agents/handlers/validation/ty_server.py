@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from effectful_agents.errors import MissingDependencyError, TypeCheckerError
+from effectful_agents.handlers.validation.installed import program_of
 from effectful_agents.handlers.validation.report import CANARY, CANARY_MISSING, import_paths
 
 __all__ = ["ERROR", "Answer", "diagnostics"]
@@ -254,14 +255,12 @@ class _Server:
 
 
 def _executable() -> str:
-    try:
-        from ty import find_ty_bin  # noqa: PLC0415 - it may be missing, where another checker is used
-
-        return os.fspath(find_ty_bin())
-    except (ImportError, FileNotFoundError) as error:
+    found = program_of("ty")
+    if found is None:
         raise MissingDependencyError(
             "`TyTypeChecker` needs ty: pip install ty. `harness(type_checker=None)` does without a checker."
-        ) from error
+        )
+    return found
 
 
 _keeper = _Keeper()

@@ -469,11 +469,18 @@ def test_the_more_a_search_finds_the_later_it_pays():
     assert first == sorted(set(first))
 
 
+def test_the_cheaper_a_further_request_is_the_sooner_it_pays():
+    tools = fleet(200)
+    first = [next(n for n in range(200) if worth_deferring(tools[:n], further_request=cost)) for cost in (0, 250, 4000)]
+    assert first == sorted(set(first))
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
         ({"max_results": 0}, "max_results"),
         ({"max_results": True}, "max_results"),
+        ({"further_request": -1}, "further_request"),
         ({"threshold": -1}, "threshold"),
         ({"threshold": 2.5}, "threshold"),
         ({"always": "hotels"}, "always"),

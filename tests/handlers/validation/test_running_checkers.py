@@ -176,7 +176,7 @@ def test_a_server_that_is_stuck_is_given_up(monkeypatch):
 
 def test_a_checker_that_does_not_run_is_an_error_and_no_pass(monkeypatch):
     ty_server._keeper.stop()
-    monkeypatch.setattr("ty.find_ty_bin", lambda: "/bin/false")
+    monkeypatch.setattr(ty_server, "program_of", lambda name: "/bin/false")
     with handler(TyTypeChecker()), pytest.raises(TypeCheckerError, match="ty does not start") as caught:
         code.type_check("x = 1\n")
     assert isinstance(caught.value, RuntimeError)
@@ -192,10 +192,10 @@ def test_a_comment_that_turns_the_check_off_is_an_error_and_no_pass():
 
 def test_a_checker_that_is_missing_says_what_to_install(monkeypatch):
     ty_server._keeper.stop()
-    monkeypatch.setitem(sys.modules, "ty", None)
+    monkeypatch.setattr("importlib.metadata.Distribution.discover", lambda **options: [])
+    monkeypatch.setattr("shutil.which", lambda name: None)
     with handler(TyTypeChecker()), pytest.raises(MissingDependencyError, match="pip install ty"):
         code.type_check("x = 1\n")
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with handler(MypyTypeChecker()), pytest.raises(MissingDependencyError, match="mypy"):
         code.type_check("x = 1\n")
 
@@ -275,3 +275,49 @@ def test_a_script_says_the_same_in_every_process(tmp_path):
     assert outputs[0].startswith("passed\nthe code does not pass")
     assert outputs[0].endswith("\npassed\n")
     assert outputs[1].endswith(outputs[0].removeprefix("passed\n"))
+
+
+NAMED = """
+from effectful_agents import NotHandled, Skill, handler
+from effectful_agents.encoding.splicing import splice_snippet
+from effectful_agents.handlers.validation import TyTypeChecker
+from effectful_agents.handlers.validation.mypy import MypyTypeChecker
+from effectful_agents.operations import code
+from effectful_agents.types import Scope
+
+@Skill.define
+def pick(text: str) -> int:
+    '''{text}'''
+    raise NotHandled
+
+with handler(CHECKER()):
+    for snippet in ("len(text)", "text.nothing"):
+        try:
+            env = Scope.of_call(pick, pick.__signature__.bind("x"))
+            code.type_check(*splice_snippet(snippet, pick, env), lenient=True)
+            print("passed")
+        except TypeError as error:
+            print(str(error).splitlines()[0])
+"""
+mypy_is_slow = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("checker", "script"),
+    [("TyTypeChecker", "ty.py"), pytest.param("MypyTypeChecker", "mypy.py", marks=mypy_is_slow)],
+)
+def test_a_script_may_be_called_as_the_checker_is(tmp_path, checker, script):
+    (tmp_path / script).write_text(NAMED.replace("CHECKER", checker))
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert run.stdout.splitlines() == ["passed", "the code does not pass the type check: 1 error."]
+    assert run.stderr == ""
+
+
+@pytest.mark.slow
+def test_a_module_of_the_user_is_not_the_one_that_mypy_needs(tmp_path, monkeypatch):
+    for name in ("mypy", "json", "sysconfig", "typing_extensions"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert report(MypyTypeChecker(), ("x: int = 1\n",)) == ""
+    assert "line 1: " in report(MypyTypeChecker(), ("x: int = 'a'\n",))

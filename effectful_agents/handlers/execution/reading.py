@@ -1,0 +1,232 @@
+"""Special attributes and builtins that code may use where it writes them out, in versions that lead nowhere.
+
+`x.__class__` is what `type(x)` gives. `vars(x)` is a dictionary of the attributes that may be read; what is
+written into it is written to the object as if by an assignment. `error.__cause__` gives errors that the code has met
+or made.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, override
+
+from effectful_agents.handlers.execution.attributes import (
+    CALLABLES,
+    check_name,
+    delete_attribute,
+    get_attribute,
+    set_attribute,
+    writable,
+)
+from effectful_agents.handlers.execution.callables import stored
+from effectful_agents.handlers.execution.kept_back import not_available
+from effectful_agents.handlers.execution.kinds import (
+    RESTRICTED,
+    check_value,
+    is_closed,
+    is_inside,
+    is_own,
+    opened,
+)
+from effectful_agents.handlers.execution.limits import is_stopped
+from effectful_agents.handlers.execution.metaclasses import type_
+from effectful_agents.handlers.execution.names import is_attribute, is_standard
+from effectful_agents.handlers.execution.naming import READ
+from effectful_agents.runtime import Operation
+
+__all__ = ["named", "special"]
+
+
+def _class_of(obj: Any) -> Any:
+    """`obj.__class__`, as `type(obj)` gives it."""
+    return type_(obj)
+
+
+# --- the attributes of an object ----------------------------------------------------------------------------------
+
+
+class Attributes(dict[str, Any]):
+    """The attributes of an object; what is written here is written to the object as well.
+
+    Code has this class, by `type`, and may call these methods with whatever it likes: so each begins with what only
+    such a dictionary has.
+    """
+
+    __slots__ = ("_of",)
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    @override
+    def __setitem__(self, name: str, value: Any) -> None:
+        _put(_object_of(self), name, value)
+        dict.__setitem__(self, name, value)
+
+    @override
+    def __delitem__(self, name: str) -> None:
+        obj = _object_of(self)
+        dict.__delitem__(self, name)
+        delete_attribute(obj, name)
+
+    @override
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        _object_of(self)
+        for name, value in dict(*[opened(check_value(one)) for one in args], **kwargs).items():
+            Attributes.__setitem__(self, name, value)
+
+    @override
+    def __ior__(self, other: Any) -> Any:
+        Attributes.update(self, other)
+        return self
+
+    @override
+    def setdefault(self, name: str, default: Any = None, /) -> Any:
+        _object_of(self)
+        if not dict.__contains__(self, name):
+            Attributes.__setitem__(self, name, default)
+        return dict.__getitem__(self, name)
+
+    @override
+    def pop(self, key: Any, *default: Any) -> Any:
+        _object_of(self)
+        if not dict.__contains__(self, key):
+            return dict.pop(self, key, *default)
+        value = dict.__getitem__(self, key)
+        Attributes.__delitem__(self, key)
+        return value
+
+    @override
+    def popitem(self) -> Any:
+        _object_of(self)
+        for name in dict.__reversed__(self):
+            return name, Attributes.pop(self, name)
+        return dict.popitem(self)
+
+    @override
+    def clear(self) -> None:
+        _object_of(self)
+        for name in list(dict.__iter__(self)):
+            Attributes.__delitem__(self, name)
+
+
+_keep_object, _object_of = Attributes._of.__set__, Attributes._of.__get__
+
+
+def _put(obj: Any, name: Any, value: Any) -> None:
+    if not is_own(type(obj)):
+        set_attribute(obj, name, value)
+        return
+    check_name(obj, name)
+    # Not by the `__setattr__` of the class: it may be what writes here.
+    writable(obj, name)
+    object.__setattr__(obj, name, stored(value))
+
+
+def _attributes_of(obj: Any) -> dict[str, Any]:
+    kind = type(obj)
+    if is_closed(kind) or kind in CALLABLES or issubclass(kind, type | types.ModuleType | Operation):
+        raise TypeError(f"`vars` of a `{kind.__name__}` is not available here; `dir` names what it has.")
+    if is_standard(kind.__module__) and kind is not types.SimpleNamespace:
+        raise TypeError(f"`vars` of a `{kind.__name__}` is not available here; `dir` names what it has.")
+    # Past a `__getattr__` of the code, which could answer anything.
+    found = object.__getattribute__(obj, "__dict__")
+    if type(found) is not dict:
+        raise TypeError(f"a `{kind.__name__}` has no attributes of its own.")
+    made = Attributes()
+    dict.update(made, _readable(obj, list(found)))
+    _keep_object(made, obj)
+    return made
+
+
+def _readable(obj: Any, names: list[Any]) -> dict[str, Any]:
+    found = {}
+    for name in names:
+        if type(name) is str and is_attribute(name):
+            try:
+                found[name] = get_attribute(obj, name)
+            except (AttributeError, ImportError, TypeError):
+                continue  # what is not available is not there
+    return found
+
+
+def vars_(obj: Any) -> dict[str, Any]:
+    """`vars`, of an object."""
+    try:
+        return _attributes_of(obj)
+    except AttributeError:
+        raise TypeError("vars() argument must have __dict__ attribute") from None
+
+
+def dir_(value: Any) -> list[str]:
+    """`dir`, of a value: the names that may be read."""
+    value = check_value(value)
+    return sorted(name for name in builtins.dir(value) if type(name) is str and is_attribute(name))
+
+
+# --- errors -------------------------------------------------------------------------------------------------------
+
+
+def _chained(name: str) -> Callable[[Any], Any]:
+    def read(obj: Any) -> Any:
+        _check_error(obj, name)
+        error = getattr(obj, name)
+        return error if error is not None and _is_given(error) else None
+
+    return read
+
+
+def _check_error(obj: Any, name: str) -> None:
+    if not issubclass(type(obj), BaseException):
+        raise AttributeError(f"`{type(obj).__name__}` object has no attribute `{name}`.")
+
+
+def _is_given(error: BaseException) -> bool:
+    """Whether the code has met an error, or made it; those of the program may hold what its tools keep back."""
+    kind = type(error)
+    if not issubclass(kind, Exception) or is_stopped(error):
+        return False
+    place = error.__traceback__
+    if is_own(kind) or place is None:
+        return is_own(kind) or kind.__module__ == "builtins" or is_inside(kind.__module__)
+    while place is not None:
+        if place.tb_frame.f_builtins is RESTRICTED:
+            return True
+        place = place.tb_next
+    return False
+
+
+def _notes(obj: Any) -> list[str]:
+    _check_error(obj, "__notes__")
+    return [note for note in obj.__notes__ if type(note) is str]
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "__class__": _class_of,
+    "__dict__": vars_,
+    "__cause__": _chained("__cause__"),
+    "__context__": _chained("__context__"),
+    "__notes__": _notes,
+}
+assert _READ.keys() == READ
+
+
+def special(obj: Any, name: str) -> Any:
+    """A special attribute, where it is read with a dot."""
+    return _READ[name](obj)
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+_CALLED: Mapping[str, Callable[..., Any]] = {"vars": vars_, "dir": dir_}
+
+
+def named(read: Callable[[], Any], name: str, called: bool) -> Any:
+    """A name that is kept back, unless the program or an earlier piece has bound it."""
+    try:
+        return read()
+    except NameError:
+        if called:
+            return _CALLED[name]
+    raise NameError(not_available(name), name=name)
