@@ -119,7 +119,7 @@ class ToolRouter(ObjectInterpretation[Any, Any]):
             return fwd()
         choice = choosing()
         if choice is not None and choice.skill == env.skill:
-            message, tool_calls, answer = fwd(messages, response_type, env, ToolSet())
+            message, tool_calls, answer = fwd(messages, choice.held(response_type), env, ToolSet())
             choice.check(message, answer)
             return message, tool_calls, answer
         if isinstance(self.choose, BySkill) and self.choose.skill == env.skill:  # the program called it
