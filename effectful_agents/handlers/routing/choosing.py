@@ -131,7 +131,7 @@ class Choice:
         self.names = names
 
     def held(self, response_type: Any) -> Any:
-        """The type to ask for: in the place of texts, these names, to which a service, or a grammar, can hold a model."""
+        """The type to ask for: in the place of texts, these names, to which a service can hold the model."""
         if response_type != list[str] or not self.names:
             return response_type
         name: Any = Literal[tuple(self.names)]  # ty: ignore[invalid-type-form]  # they are known here

@@ -258,12 +258,11 @@ def _narrowed(tools: Set[Tool], kept: Sequence[Tool]) -> Set[Tool]:
 
 def _guard(catalogue: Sequence[Tool], routed: _Routed) -> Callable[..., Any]:
     """A handler of `code.eval` for the time in which a reply is decoded: arguments may be written as expressions."""
-    held_back = {tool: _refuse(tool, routed) for tool in catalogue if tool.__name__ not in routed.palette}
 
     def evaluate(*args: Any, **kwargs: Any) -> Any:
         if _depth() != routed.depth:  # a call inside has a palette of its own
             return fwd()
-        with handler(held_back):
+        with handler({tool: _refuse(tool, routed) for tool in catalogue if tool.__name__ not in routed.palette}):
             return fwd()
 
     return evaluate

@@ -214,6 +214,24 @@ def test_versions_are_told_and_are_no_part_of_the_digest():
     assert dataclasses.replace(manifest, versions={}).digest == manifest.digest
 
 
+def test_a_stack_is_described_without_being_installed():
+    store = MemoryCheckpointer()
+    stack = Layers(harness(eval_provider="restricted"), Journal("monday", store), {call_tool: note})
+    described = composition_manifest(ask, Clerk().serve, stack=stack)
+    assert not store.load("monday").records
+    with handler(stack):
+        assert composition_manifest(ask, Clerk().serve) == described
+    assert composition_manifest().handlers == ()
+    with pytest.raises(TypeError):
+        composition_manifest(stack=Journal)  # ty: ignore[invalid-argument-type]
+
+
+def test_what_is_installed_does_not_count_for_another_stack():
+    with handler(Deadline(3)):
+        described = composition_manifest(ask, stack=harness(eval_provider="none"))
+    assert described == of(ask)
+
+
 # What is not in it
 
 
