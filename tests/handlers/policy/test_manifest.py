@@ -232,6 +232,15 @@ def test_what_is_installed_does_not_count_for_another_stack():
     assert described == of(ask)
 
 
+def test_what_keeps_something_names_its_stage_and_its_version(tmp_path):
+    assert of().stages == ()
+    manifest = composition_manifest(
+        stack=harness(persist_db=tmp_path / "agents.db", journal=tmp_path / "runs.db", eval_provider="none")
+    )
+    assert manifest.stages == ("agents.kept", "run.journal")
+    assert {"agents", "journal"} <= manifest.versions.keys()
+
+
 # What is not in it
 
 
