@@ -260,8 +260,6 @@ def _guard(catalogue: Sequence[Tool], routed: _Routed) -> Callable[..., Any]:
     """A handler of `code.eval` for the time in which a reply is decoded: arguments may be written as expressions."""
 
     def evaluate(*args: Any, **kwargs: Any) -> Any:
-        if _depth() != routed.depth:  # a call inside has a palette of its own
-            return fwd()
         with handler({tool: _refuse(tool, routed) for tool in catalogue if tool.__name__ not in routed.palette}):
             return fwd()
 
@@ -270,7 +268,7 @@ def _guard(catalogue: Sequence[Tool], routed: _Routed) -> Callable[..., Any]:
 
 def _refuse(tool: Tool, routed: _Routed) -> Callable[..., Any]:
     def refused(*args: Any, **kwargs: Any) -> Any:
-        if _depth() != routed.depth:
+        if _depth() != routed.depth:  # a call inside has a palette of its own
             return fwd()
         offered = ", ".join(f"`{one}`" for one in sorted(routed.catalogue & routed.palette)) or "none"
         raise ValueError(f"there is no tool `{tool.__name__}`. The tools are: {offered}.")

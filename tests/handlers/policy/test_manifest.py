@@ -423,6 +423,13 @@ def test_what_changes_a_stack_changes_its_digest():
     assert len({*digests.values()}) == len(digests)
 
 
+def test_the_order_in_which_a_dictionary_was_written_does_not_count():
+    functions = {call_tool: note, completion: note}
+    one, other = (composition_manifest(stack=each) for each in (functions, dict(reversed(functions.items()))))
+    assert one.digest == other.digest
+    assert (one.to_json(), str(one)) == (other.to_json(), str(other))
+
+
 def test_the_order_of_handlers_counts():
     one, other = Stating({}), Deadline(3)
     with handler(one), handler(other):

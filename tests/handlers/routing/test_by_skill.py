@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from effectful_agents import NotHandled, Skill, acall, handler, harness, run, steps
+from effectful_agents import NotHandled, Skill, Tool, acall, handler, harness, run, steps
 from effectful_agents.errors import ConfigurationError, OptionError
 from effectful_agents.handlers.routing import ToolRouter
 from effectful_agents.operations.steps import ModelStep
@@ -39,8 +39,29 @@ def test_its_answer_is_the_palette():
 
 
 def test_it_is_in_no_catalogue():
-    model = asked(ToolRouter(choose), ["read_mail"], "a")
-    assert "choose" not in model.requests[0]["messages"][-1]["content"]
+    """A skill that is written beside it would be offered it like any other."""
+
+    @Tool.define
+    def look(place: str) -> str:
+        """Look at a place."""
+        return place
+
+    @Skill.define(tools=False)
+    def router(tools: dict[str, str]) -> list[str]:
+        """Which? {tools}"""
+        raise NotHandled
+
+    @Skill.define
+    def serve(text: str) -> str:
+        """{text}"""
+        raise NotHandled
+
+    model = asked(None, "a", call=lambda: serve("x"), eval_provider="none")
+    assert {"look", "router"} <= {*names(model.requests[0])}
+    model = asked(ToolRouter(router), ["router"], ["look"], "a", call=lambda: serve("x"), eval_provider="none")
+    assert '"look"' in model.requests[0]["messages"][-1]["content"]
+    assert '"router"' not in model.requests[0]["messages"][-1]["content"]
+    assert names(model.requests[2]) == ["look"]
 
 
 def test_its_answer_is_asked_for_as_a_list_of_the_names_that_there_are():
