@@ -95,6 +95,10 @@ class SQLitePersister(PromptInjectingInterpretation):
         self._unsaved: dict[int, list[Message]] = {}
         self.db_path = self._database.path
 
+    def manifest(self) -> Mapping[str, object]:
+        # What the manifest of a stack says of it.
+        return {"stages": ["agents.kept"], "versions": {"agents": str(table.SCHEMA.version)}}
+
     @implements(call_system)
     def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:
         # To a skill or an agent that is not kept it would say what is not true.

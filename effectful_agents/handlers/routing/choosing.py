@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from effectful_agents.errors import AgentsError, ConfigurationError, DecodingError, OptionError, ResultDecodingError
 from effectful_agents.handlers.routing.context import RoutingContext, check_known, names_of
@@ -112,8 +112,8 @@ class BySkill:
         except DecodingError as error:
             # As it is, it would be taken for a reply of the turn that the tools are chosen for.
             raise ConfigurationError(
-                f"the skill `{self.name}` chose no tools for `{context.skill.__name__}`: {error}. Tell it more of what "
-                "to do, ask a better model, or choose by `keyword_router`."
+                f"the skill `{self.name}`, which chooses the tools of `{context.skill.__name__}`, was not answered by "
+                f"names of them. Tell it more of what to do, ask a better model, or use `keyword_router`. ({error})"
             ) from error
         return list(names_of(value, f"what the skill `{self.name}` gave"))
 
@@ -129,6 +129,13 @@ class Choice:
     def __init__(self, skill: Skill[..., Any], names: Sequence[str]) -> None:
         self.skill = skill
         self.names = names
+
+    def held(self, response_type: Any) -> Any:
+        """The type to ask for: in the place of texts, these names, to which a service can hold the model."""
+        if response_type != list[str] or not self.names:
+            return response_type
+        name: Any = Literal[tuple(self.names)]  # ty: ignore[invalid-type-form]  # they are known here
+        return list[name]
 
     def check(self, message: AssistantMessage, answer: Any) -> None:
         """Refuse an answer that names something else, so that the model is told, and mends it.

@@ -119,7 +119,7 @@ class ToolRouter(ObjectInterpretation[Any, Any]):
             return fwd()
         choice = choosing()
         if choice is not None and choice.skill == env.skill:
-            message, tool_calls, answer = fwd(messages, response_type, env, ToolSet())
+            message, tool_calls, answer = fwd(messages, choice.held(response_type), env, ToolSet())
             choice.check(message, answer)
             return message, tool_calls, answer
         if isinstance(self.choose, BySkill) and self.choose.skill == env.skill:  # the program called it
@@ -258,12 +258,9 @@ def _narrowed(tools: Set[Tool], kept: Sequence[Tool]) -> Set[Tool]:
 
 def _guard(catalogue: Sequence[Tool], routed: _Routed) -> Callable[..., Any]:
     """A handler of `code.eval` for the time in which a reply is decoded: arguments may be written as expressions."""
-    held_back = {tool: _refuse(tool, routed) for tool in catalogue if tool.__name__ not in routed.palette}
 
     def evaluate(*args: Any, **kwargs: Any) -> Any:
-        if _depth() != routed.depth:  # a call inside has a palette of its own
-            return fwd()
-        with handler(held_back):
+        with handler({tool: _refuse(tool, routed) for tool in catalogue if tool.__name__ not in routed.palette}):
             return fwd()
 
     return evaluate
@@ -271,7 +268,7 @@ def _guard(catalogue: Sequence[Tool], routed: _Routed) -> Callable[..., Any]:
 
 def _refuse(tool: Tool, routed: _Routed) -> Callable[..., Any]:
     def refused(*args: Any, **kwargs: Any) -> Any:
-        if _depth() != routed.depth:
+        if _depth() != routed.depth:  # a call inside has a palette of its own
             return fwd()
         offered = ", ".join(f"`{one}`" for one in sorted(routed.catalogue & routed.palette)) or "none"
         raise ValueError(f"there is no tool `{tool.__name__}`. The tools are: {offered}.")

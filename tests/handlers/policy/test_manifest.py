@@ -214,6 +214,33 @@ def test_versions_are_told_and_are_no_part_of_the_digest():
     assert dataclasses.replace(manifest, versions={}).digest == manifest.digest
 
 
+def test_a_stack_is_described_without_being_installed():
+    store = MemoryCheckpointer()
+    stack = Layers(harness(eval_provider="restricted"), Journal("monday", store), {call_tool: note})
+    described = composition_manifest(ask, Clerk().serve, stack=stack)
+    assert not store.load("monday").records
+    with handler(stack):
+        assert composition_manifest(ask, Clerk().serve) == described
+    assert composition_manifest().handlers == ()
+    with pytest.raises(TypeError):
+        composition_manifest(stack=Journal)  # ty: ignore[invalid-argument-type]
+
+
+def test_what_is_installed_does_not_count_for_another_stack():
+    with handler(Deadline(3)):
+        described = composition_manifest(ask, stack=harness(eval_provider="none"))
+    assert described == of(ask)
+
+
+def test_what_keeps_something_names_its_stage_and_its_version(tmp_path):
+    assert of().stages == ()
+    manifest = composition_manifest(
+        stack=harness(persist_db=tmp_path / "agents.db", journal=tmp_path / "runs.db", eval_provider="none")
+    )
+    assert manifest.stages == ("agents.kept", "run.journal")
+    assert {"agents", "journal"} <= manifest.versions.keys()
+
+
 # What is not in it
 
 
@@ -394,6 +421,13 @@ CHANGES: dict[str, dict[str, Any]] = {
 def test_what_changes_a_stack_changes_its_digest():
     digests = {name: of(ask, **options).digest for name, options in {"none": {}, **CHANGES}.items()}
     assert len({*digests.values()}) == len(digests)
+
+
+def test_the_order_in_which_a_dictionary_was_written_does_not_count():
+    functions = {call_tool: note, completion: note}
+    one, other = (composition_manifest(stack=each) for each in (functions, dict(reversed(functions.items()))))
+    assert one.digest == other.digest
+    assert (one.to_json(), str(one)) == (other.to_json(), str(other))
 
 
 def test_the_order_of_handlers_counts():

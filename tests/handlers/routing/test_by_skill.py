@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
-from effectful_agents import NotHandled, Skill, acall, handler, harness, run, steps
+from effectful_agents import NotHandled, Skill, Tool, acall, handler, harness, run, steps
 from effectful_agents.errors import ConfigurationError, OptionError
 from effectful_agents.handlers.routing import ToolRouter
 from effectful_agents.operations.steps import ModelStep
@@ -38,18 +39,70 @@ def test_its_answer_is_the_palette():
 
 
 def test_it_is_in_no_catalogue():
-    model = asked(ToolRouter(choose), ["read_mail"], "a")
-    assert "choose" not in model.requests[0]["messages"][-1]["content"]
+    """A skill that is written beside it would be offered it like any other."""
+
+    @Tool.define
+    def look(place: str) -> str:
+        """Look at a place."""
+        return place
+
+    @Skill.define(tools=False)
+    def router(tools: dict[str, str]) -> list[str]:
+        """Which? {tools}"""
+        raise NotHandled
+
+    @Skill.define
+    def serve(text: str) -> str:
+        """{text}"""
+        raise NotHandled
+
+    model = asked(None, "a", call=lambda: serve("x"), eval_provider="none")
+    assert {"look", "router"} <= {*names(model.requests[0])}
+    model = asked(ToolRouter(router), ["router"], ["look"], "a", call=lambda: serve("x"), eval_provider="none")
+    assert '"look"' in model.requests[0]["messages"][-1]["content"]
+    assert '"router"' not in model.requests[0]["messages"][-1]["content"]
+    assert names(model.requests[2]) == ["look"]
+
+
+def test_its_answer_is_asked_for_as_a_list_of_the_names_that_there_are():
+    model = asked(ToolRouter(choose), ["weather"], "a")
+    schema = json.dumps(model.requests[0]["response_format"])
+    assert '"enum": ["read_mail", "send_mail", "weather", "best", "report"]' in schema
 
 
 def test_a_name_that_is_none_is_sent_back_to_it():
     model = asked(ToolRouter(choose), ["wether"], ["weather"], "a")
+    assert "'weather', 'best' or 'report'; it is \"wether\"" in model.requests[1]["messages"][-1]["content"]
+    assert names(model.requests[2]) == ["weather"]
+
+
+def test_an_answer_of_another_form_is_held_to_the_names_too():
+    @Skill.define
+    def pick(text: str) -> tuple[str, ...]:
+        """Which tools? {text}"""
+        raise NotHandled
+
+    model = asked(ToolRouter(pick), ["wether"], ["weather"], "a")
     assert "there is no tool `wether`. The tools are: " in model.requests[1]["messages"][-1]["content"]
     assert names(model.requests[2]) == ["weather"]
 
 
+def test_one_that_gives_no_names_is_told():
+    @Skill.define
+    def count(text: str) -> int:
+        """How many tools? {text}"""
+        raise NotHandled
+
+    with pytest.raises(OptionError, match="what the skill `count` gave is 3"):
+        asked(ToolRouter(count), 3)
+
+
+def test_it_may_choose_none():
+    assert "tools" not in asked(ToolRouter(choose), [], "a").requests[1]
+
+
 def test_one_that_never_names_a_tool_ends_the_call():
-    with pytest.raises(ConfigurationError, match=r"`choose` chose no tools for `ask`: .*there is no tool `nothing`"):
+    with pytest.raises(ConfigurationError, match=r"`choose`, which chooses the tools of `ask`.*it is \"nothing\""):
         asked(ToolRouter(choose), ["nothing"], ["nothing"], num_retries=2)
 
 

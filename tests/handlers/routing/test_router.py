@@ -127,6 +127,20 @@ def test_an_attempt_that_is_repeated_is_the_same_turn():
     assert all(names(request) == ["weather"] for request in model.requests)
 
 
+def test_a_turn_that_a_handler_takes_twice_is_one_turn():
+    """A handler further inside may ask for two replies and choose."""
+    seen, route = seen_by("weather")
+
+    def better_of_two(*_: Any, **__: Any) -> Any:
+        return max(fwd(), fwd(), key=lambda reply: len(reply[0].get("content") or ""))
+
+    stack = harness(system_prompt="brief", tool_router=ToolRouter(route, per="turn"))
+    replies = (calls("weather", city="Oslo"), calls("weather", city="Rome"), "Sunny.", "Sunny and warm.")
+    with handler(stack), handler({call_assistant: better_of_two}), handler(ScriptedModel(*replies)):
+        assert ask("x") == "Sunny and warm."
+    assert [context.turn for context in seen] == [1, 2]
+
+
 def test_every_call_of_a_conversation_has_its_own_palette():
     clerk = Clerk()
     router = ToolRouter(keyword_router({"keep": ["file"], "destroy": ["shred"]}))
@@ -363,3 +377,7 @@ def test_a_tool_that_has_to_be_called_is_in_the_palette():
         with pytest.raises(ConfigurationError, match=r"`tool_choice` names `send_mail`.*always=\['send_mail'\]"):
             ask("Weather?")
     assert model.requests == []
+    with handler(ScriptedModel(calls("send_mail", to="a", text="b"))), handler(stack):
+        with pytest.raises(ConfigurationError, match="been asked once more"):  # in its palette it is called
+            ask("Any mail?")
+    assert DONE == [("send", "a", "b")]
