@@ -19,6 +19,7 @@ __all__ = [
     "is_agent",
     "is_tool",
     "standing_for",
+    "tool_standing_for",
     "tools_in_scope",
     "tools_of",
 ]
@@ -183,12 +184,18 @@ def standing_for(function: types.FunctionType, description: str | None = None) -
         DefinitionError: The function cannot be a tool.
     """
     # Kept on the function, so that both go at the same time. What wraps it may have got a copy of its attributes.
-    tool = function.__dict__.get(_KEPT)
-    if tool is None or implicit_target(tool) is not function:
+    tool = tool_standing_for(function)
+    if tool is None:
         tool = Tool.define(function, description=description)
         tool.__dict__[_TARGET] = function
         function.__dict__[_KEPT] = tool
     return tool
+
+
+def tool_standing_for(function: types.FunctionType) -> Tool | None:
+    """The tool that was made of a function which was not declared as one, if there is one."""
+    tool = function.__dict__.get(_KEPT)
+    return None if tool is None or implicit_target(tool) is not function else tool
 
 
 def implicit_target(tool: Tool) -> types.FunctionType | None:

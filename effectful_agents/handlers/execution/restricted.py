@@ -10,7 +10,7 @@ import dataclasses
 import weakref
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal
 
 from RestrictedPython.transformer import RestrictingNodeTransformer
@@ -33,9 +33,11 @@ from effectful_agents.messages import SystemMessage
 from effectful_agents.operations import code
 from effectful_agents.operations.legibility import PromptInjectingInterpretation, with_section
 from effectful_agents.operations.loop import call_system
+from effectful_agents.operations.policy import is_decided
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.runtime import SignalScope, implements
 from effectful_agents.types import Risk
+from effectful_agents.types.walk import implicit_target, is_tool, tool_standing_for
 
 __all__ = ["RestrictedPythonExecutor"]
 
@@ -231,7 +233,7 @@ class _Namespace:
                 self.env.pop(name, None)
                 del self._seen[name]
         for name, value in self.names.items():
-            value = value.value if type(value) is _Closed else value
+            value = _left(value)
             if name not in _FURNITURE and is_identifier(name) and self.env.get(name, _MISSING) is not value:
                 self.env[name] = value
             if name in self.env:
@@ -260,7 +262,17 @@ def _entered(value: Any) -> Any:
         guarded(value)
     except TypeError:
         return _Closed(value)
-    return value
+    # What the model is offered as a tool is one for its code as well, where somebody decides about calls of tools.
+    tool = tool_standing_for(value) if kind is FunctionType and is_decided() else None
+    return value if tool is None else tool
+
+
+def _left(value: Any) -> Any:
+    """What the caller knows a value as that was entered."""
+    if type(value) is _Closed:
+        return value.value
+    target = implicit_target(value) if is_tool(value) else None
+    return value if target is None else target
 
 
 _namespaces: weakref.WeakValueDictionary[int, _Namespace] = weakref.WeakValueDictionary()

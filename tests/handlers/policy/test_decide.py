@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from effectful_agents import fwd, handler, harness
+from effectful_agents import NotHandled, Skill, fwd, handler, harness
 from effectful_agents.errors import AgentsError, Denied, MissingHandlerError, StepDenied
 from effectful_agents.handlers.policy import DecisionLog, Policy, RiskPolicy
 from effectful_agents.operations.policy import (
@@ -23,7 +23,7 @@ from effectful_agents.operations.policy import (
 )
 from effectful_agents.testing import ScriptedModel, calls
 from effectful_agents.types import Risk
-from tests.handlers.policy.routes import ROUTES, TO, Clerk, assistant, forward, send, sent, taking
+from tests.handlers.policy.routes import ROUTES, TO, Clerk, assistant, forward, in_repl, send, sent, taking
 
 DENY = Decision(Disposition.DENY_STEP, "no_mail", "No mails today.")
 
@@ -282,3 +282,34 @@ def test_what_code_can_do_is_for_its_executor_to_say():
         with taking("snippet", eval_provider=executor), handler({request_approval: ask}), handler(RiskPolicy()):
             assistant("Send it.")
         assert asked == expected
+
+
+def mail(to: str) -> str:
+    """Send a mail."""
+    sent.append(to)
+    return "sent"
+
+
+@Skill.define
+def secretary(request: str) -> str:
+    """{request}"""
+    raise NotHandled
+
+
+@pytest.mark.parametrize(
+    "code", [f"mail({TO!r})", f"x = mail\nx({TO!r})", f"list(map(mail, [{TO!r}]))", f"def f(g=mail): g({TO!r})\nf()"]
+)
+def test_a_function_that_is_offered_as_a_tool_is_one_for_code_too(code):
+    def said(*policies: Any) -> str:
+        model = ScriptedModel(in_repl(code), in_repl("print(mail)"), "done")
+        options = {"eval_provider": "restricted", "type_checker": "none", "tool_collection": "auto"}
+        with handler(harness(**options)), handler(model), contextlib.ExitStack() as stack:
+            for policy in policies:
+                stack.enter_context(handler(policy))
+            secretary("?")
+        return str(model.requests)
+
+    assert "No mails" in said(Policy(lambda effect: DENY if effect.name == "mail" else None))
+    assert sent == []
+    said()
+    assert sent == [TO]
