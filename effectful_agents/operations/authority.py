@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Generator
 from typing import Any, cast
 
-from effectful_agents.errors import StepDenied
+from effectful_agents.errors import ConfigurationError, StepDenied
 from effectful_agents.operations.code import risk_of_code
 from effectful_agents.operations.journal import attempt_of, perform_step, record
 from effectful_agents.operations.policy import (
@@ -20,12 +20,14 @@ from effectful_agents.operations.policy import (
     ProposedEffect,
     Question,
     callers,
+    ending_calls,
     enforced,
     is_decided,
     judged,
     request_approval,
+    same_objects,
 )
-from effectful_agents.operations.steps import ApprovalStep, Phase, StepIds, current_ids, emit
+from effectful_agents.operations.steps import ApprovalStep, Phase, StepIds, current_ids, emit, make_step_id
 from effectful_agents.runtime import interpretation
 from effectful_agents.types import Risk, Skill, Tool
 from effectful_agents.types.walk import tools_in_scope
@@ -54,9 +56,11 @@ def authorize(effect: ProposedEffect) -> ProposedEffect:
     if effect.replayed:
         return _as_it_was_approved(effect)
     answer = None
-    if decision.disposition is Disposition.REQUIRE_APPROVAL:
-        answer = ask_person(_question(effect, decision))
-        effect, decision = _answered(effect, decision, answer)
+    asked = 0
+    while decision.disposition is Disposition.REQUIRE_APPROVAL:
+        asked += 1
+        answer = ask_person(_question(effect, decision), asked)
+        effect, decision = _answered(effect, decision, answer, asked)
     enforced(effect, decision, answer)
     return effect
 
@@ -68,25 +72,45 @@ def _question(effect: ProposedEffect, decision: Decision) -> Question:
     )
 
 
-def _answered(effect: ProposedEffect, decision: Decision, answer: Answer) -> tuple[ProposedEffect, Decision]:
+_MOST_QUESTIONS = 8
+
+
+def _answered(
+    effect: ProposedEffect, decision: Decision, answer: Answer, asked: int
+) -> tuple[ProposedEffect, Decision]:
     """What is decided once a person has answered: they can allow what needs approval, and nothing else."""
-    if not answer.approved:
+    rule = decision.rule
+    if not answer.approved or asked >= _MOST_QUESTIONS:
         message = f"A person refused it: {answer.reason}" if answer.reason else "A person refused it."
-        return effect, Decision(Disposition.DENY_STEP, "refused", message, rule=decision.rule)
+        return effect, Decision(Disposition.DENY_STEP, "refused", message, rule=rule)
+    approved = effect
     if answer.arguments is not None:
-        effect, decision = judged(dataclasses.replace(effect, arguments=answer.arguments, again=True))
-    if decision.disposition > Disposition.REQUIRE_APPROVAL:
+        approved = dataclasses.replace(effect, arguments=answer.arguments, again=True)
+        effect, decision = judged(approved)
+    needs_approval = decision.disposition is Disposition.REQUIRE_APPROVAL
+    if decision.disposition > Disposition.REQUIRE_APPROVAL or (
+        # A policy has amended what the person said: that is another question.
+        needs_approval and not same_objects(effect.arguments, approved.arguments)
+    ):
         return effect, decision
-    return effect, Decision(Disposition.ALLOW, "approved", answer.reason, rule=decision.rule)
+    return effect, Decision(Disposition.ALLOW, "approved", answer.reason, rule=rule)
 
 
-def ask_person(question: Question) -> Answer:
-    """Perform `request_approval` as a step of its own, below the one that it is about, and tell of it."""
+def ask_person(question: Question, number: int = 1) -> Answer:
+    """Perform `request_approval` as a step of its own, below the one that it is about, and tell of it.
+
+    Args:
+        question: What is asked.
+        number: 1, and one more for each further question about the same step.
+
+    Raises:
+        ConfigurationError: What the handler gave is no answer to it.
+    """
     ids = current_ids()
     if ids is None:
-        return request_approval(question)
+        return _checked(question, request_approval(question))
     step = ApprovalStep(
-        step_id=_place_of_approval(ids, question.step_id),
+        step_id=_place_of_approval(ids, question.step_id, number),
         phase=Phase.ATTEMPTED,
         skill=cast(Any, ids.skill),  # None where code of the program is asked about
         prompt=None if ids.skill is None else ids.skill.template.stamp,
@@ -98,26 +122,48 @@ def ask_person(question: Question) -> Answer:
     if emit in interpretation():
         emit(step)
     completed = perform_step(
-        step, lambda: dataclasses.replace(step, phase=Phase.COMPLETED, decision=request_approval(question))
+        step,
+        lambda: dataclasses.replace(
+            step, phase=Phase.COMPLETED, decision=_checked(question, request_approval(question))
+        ),
     )
     if emit in interpretation():
         emit(completed)
     return completed.decision
 
 
-def _place_of_approval(ids: StepIds, step_id: str) -> str:
+def _checked(question: Question, answer: Any) -> Answer:
+    wrong = ""
+    if not isinstance(answer, Answer):
+        wrong = f"{type(answer).__name__}, and no `Answer`"
+    elif not isinstance(answer.approved, bool):
+        wrong = f"an `Answer` with approved={answer.approved!r}, which is True or False"
+    elif answer.arguments is not None and (
+        question.effect is None or answer.arguments.keys() != question.effect.arguments.keys()
+    ):
+        wrong = f"an `Answer` with other arguments than those that were asked about: {', '.join(answer.arguments)}"
+    if wrong:
+        error = ConfigurationError(f"the handler of `request_approval` returned {wrong}.")
+        error.ends_call = True
+        raise ending_calls(error)
+    return answer
+
+
+def _place_of_approval(ids: StepIds, step_id: str, number: int = 1) -> str:
     if not step_id:
         return ids.next("approval")
     # Below the step and not beside it, which would have the step at another place when its run is resumed.
-    return StepIds(prefix=f"{step_id}/approval/").next("approval")
+    return f"{step_id}/approval/{make_step_id(number, 'approval')}"
 
 
 def _as_it_was_approved(effect: ProposedEffect) -> ProposedEffect:
     """An effect that has happened, with the arguments that a person gave it, if one was asked."""
-    ids = current_ids()
-    if ids is None or not attempt_of(_place_of_approval(ids, effect.step_id))[1]:
-        return effect
-    return effect.with_arguments(ask_person(Question(text="", effect=effect, step_id=effect.step_id)).arguments)
+    ids, number = current_ids(), 1
+    while ids is not None and effect.step_id and attempt_of(_place_of_approval(ids, effect.step_id, number))[1]:
+        question = Question(text="", effect=effect, step_id=effect.step_id)
+        effect = effect.with_arguments(ask_person(question, number).arguments)
+        number += 1
+    return effect
 
 
 # --- tools that code calls --------------------------------------------------------------------------------------------
@@ -172,13 +218,13 @@ def _before_call(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         effect = authorize(effect)
     except StepDenied as error:
         raise error if place is None else place.denied(error) from None
-    if effect.arguments is asked:
+    if same_objects(effect.arguments, asked):
         return args, kwargs
     bound = inspect.BoundArguments(bound.signature, dict(effect.arguments))
     return bound.args, bound.kwargs
 
 
-Tool.before_call = staticmethod(_before_call)
+Tool.before_call = _before_call
 
 
 def effect_of_call(

@@ -10,6 +10,7 @@
         completion        the request itself, as handlers see it
           send_request      the request on its way to a model
       call_tool         one tool call is carried out
+      deliver           the value that the call is about to return
 
 `handlers.loop.AgentLoop` gives a meaning to the five `call_*` operations and to `write_system`, a handler of
 `handlers.provision` to `send_request`. Every other handler intercepts some of them and forwards with `fwd`. A handler
@@ -53,6 +54,7 @@ __all__ = [
     "call_user",
     "completion",
     "count_tokens",
+    "deliver",
     "model_in_use",
     "send_request",
     "steer",
@@ -226,6 +228,20 @@ def steer() -> Sequence[UserMessage]:
     The loop appends them to the history, in order, so that the turn which begins already reads them.
     """
     return ()
+
+
+@Operation.define
+def deliver[T](value: T, response_type: type[T]) -> T:
+    """Say what a call returns in the place of a value; by default the value itself.
+
+    The loop performs it when there is an answer, before anything is told or kept of it: a handler that raises has the
+    call leave no trace.
+
+    Args:
+        value: The answer, of a call that the program made or of one inside it.
+        response_type: Its type.
+    """
+    return value
 
 
 @Operation.define

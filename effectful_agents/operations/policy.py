@@ -14,11 +14,12 @@ import dataclasses
 import enum
 import logging
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from effectful_agents.errors import AgentsError, Denied, MissingHandlerError, StepDenied
 from effectful_agents.operations.world import now
-from effectful_agents.runtime import Operation, SignalScope, entered_scopes, interpretation
+from effectful_agents.runtime import Operation, SignalScope, entered_scopes, interpretation, shielded
 from effectful_agents.types import Risk, Skill, Tool
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ __all__ = [
     "is_decided",
     "judged",
     "request_approval",
+    "same_objects",
     "strictest",
+    "tell_decided",
 ]
 
 _log = logging.getLogger(__name__)
@@ -80,7 +83,7 @@ class Decision:
     """What a policy says about an effect.
 
     Attributes:
-        disposition: What is to become of it.
+        disposition: What is to become of it; a number is taken for the disposition of that strictness.
         reason_code: Why, as a word for programs.
         message: Why, in a sentence: for the model, and for whoever reads the log.
         rule: The name of the policy that said so.
@@ -96,6 +99,10 @@ class Decision:
     _: dataclasses.KW_ONLY
     rule: str = ""
     arguments: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        # A number would be taken for what it is not.
+        object.__setattr__(self, "disposition", Disposition(self.disposition))
 
     @property
     def allows(self) -> bool:
@@ -119,7 +126,7 @@ class ProposedEffect:
     Attributes:
         kind: What it is.
         name: The tool, skill or module by name; for a request, the model where it names one.
-        arguments: The decoded arguments, by the names of the parameters, defaults included.
+        arguments: The decoded arguments, by the names of the parameters, defaults included; read only.
         tool: The tool or skill that is called.
         request: The request, of a model call.
         risk: What it can do to the world: as its tool declares; of a skill, the highest of what it could call.
@@ -144,6 +151,17 @@ class ProposedEffect:
     run_id: str = ""
     replayed: bool = False
     again: bool = False
+
+    def __post_init__(self) -> None:
+        # A policy that wants others says so in its decision, so that all are asked about them.
+        object.__setattr__(self, "arguments", MappingProxyType(dict(self.arguments)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "arguments": dict(self.arguments)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
 
     def with_arguments(self, arguments: Mapping[str, Any] | None) -> Self:
         """The same with other arguments; None leaves them."""
@@ -283,8 +301,10 @@ def judged(effect: ProposedEffect) -> tuple[ProposedEffect, Decision]:
                 raise
             _log.exception("a policy failed when it was asked about `%s`; so it is denied", effect.name)
             return effect, _FAILED
-        if decision.disposition > Disposition.REQUIRE_APPROVAL or _same(amended.arguments, effect.arguments):
+        if decision.disposition > Disposition.REQUIRE_APPROVAL:
             return effect, decision
+        if _same(amended.arguments, effect.arguments):
+            return amended, decision
         effect = dataclasses.replace(amended, again=True)
     _log.error("the policies went on amending the arguments of `%s`; so it is denied", effect.name)
     return effect, _ENDLESS
@@ -302,9 +322,12 @@ def _fitting(effect: ProposedEffect, arguments: Mapping[str, Any] | None) -> Map
     return arguments
 
 
+def same_objects(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether arguments are the very same, so that none was amended."""
+    return one.keys() == other.keys() and all(one[name] is other[name] for name in one)
+
+
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if one is other:
-        return True
     return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
 
 
@@ -315,6 +338,15 @@ def _equal(one: Any, other: Any) -> bool:
         return type(one) is type(other) and bool(one == other)
     except Exception:  # an array, say; then it counts as another
         return False
+
+
+def tell_decided(record: DecisionRecord) -> None:
+    """Perform `decided`; a listener that raises changes nothing about what was decided."""
+    try:
+        with shielded():
+            decided(record)
+    except Exception:
+        _log.exception("a listener of `decided` failed")
 
 
 def ending_calls[E: Exception](error: E) -> E:
@@ -332,8 +364,11 @@ def enforced(effect: ProposedEffect, decision: Decision, answer: Answer | None =
         StepDenied: It may not, and whoever asked goes on.
         Denied: It may not, and the call ends.
     """
-    decided(DecisionRecord(effect=effect, decision=decision, answer=answer, callers=effect.callers, at=now()))
+    error: Exception | None = None
     if decision.disposition is Disposition.TERMINATE_RUN:
-        raise ending_calls(Denied(decision))
-    if decision.disposition is Disposition.DENY_STEP:
-        raise StepDenied(decision)
+        error = ending_calls(Denied(decision))
+    elif not decision.allows:
+        error = StepDenied(decision)
+    tell_decided(DecisionRecord(effect=effect, decision=decision, answer=answer, callers=effect.callers, at=now()))
+    if error is not None:
+        raise error

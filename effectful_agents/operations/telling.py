@@ -22,7 +22,15 @@ from effectful_agents.operations.loop import (
     model_in_use,
     send_request,
 )
-from effectful_agents.operations.policy import Decision, EffectKind, ProposedEffect, callers, ending_calls, is_decided
+from effectful_agents.operations.policy import (
+    Decision,
+    EffectKind,
+    ProposedEffect,
+    callers,
+    ending_calls,
+    is_decided,
+    same_objects,
+)
 from effectful_agents.operations.steps import (
     DelegateStep,
     FinalStep,
@@ -218,7 +226,7 @@ class ToldCall:
             replayed=attempt_of(self._id)[1],
         )
         allowed = authorize(effect)
-        if allowed.arguments is effect.arguments:
+        if same_objects(allowed.arguments, effect.arguments):
             return call
         bound = inspect.BoundArguments(call.bound_args.signature, dict(allowed.arguments))
         return dataclasses.replace(call, bound_args=bound)

@@ -226,8 +226,9 @@ class Tool[**P, T](Operation[P, T]):
         def __call__(self, /, *args, **kwargs):
             if args and is_a(args[0], type) and _is_class_method(self, args[0]):
                 return self._bind(args[0])(*args[1:], **kwargs)
-            if self.before_call is not None and not (self._owners and self._has_receiver(args)):
-                args, kwargs = self.before_call(self, args, kwargs)
+            before = Tool.before_call  # not what may have been set on this one
+            if before is not None and not (self._owners and self._has_receiver(args)):
+                args, kwargs = before(self, args, kwargs)
             return super().__call__(*args, **kwargs)
 
         @classmethod

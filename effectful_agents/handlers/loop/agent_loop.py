@@ -31,6 +31,7 @@ from effectful_agents.operations.loop import (
     call_system,
     call_tool,
     call_user,
+    deliver,
     steer,
     write_system,
 )
@@ -126,7 +127,7 @@ class AgentLoop(PromptInjectingInterpretation):
             error.ends_call = True
             raise error
         with SignalScope(skill), ids:
-            value = self._answer(skill, scope, response_type)
+            value = deliver(self._answer(skill, scope, response_type), response_type)
             tell_end(ids, value)
             check_stopped()
             return value
