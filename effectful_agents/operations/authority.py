@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Generator
 from typing import Any, cast
 
-from effectful_agents.errors import StepDenied
+from effectful_agents.errors import ConfigurationError, StepDenied
 from effectful_agents.operations.code import risk_of_code
 from effectful_agents.operations.journal import attempt_of, perform_step, record
 from effectful_agents.operations.policy import (
@@ -70,23 +70,43 @@ def _question(effect: ProposedEffect, decision: Decision) -> Question:
 
 def _answered(effect: ProposedEffect, decision: Decision, answer: Answer) -> tuple[ProposedEffect, Decision]:
     """What is decided once a person has answered: they can allow what needs approval, and nothing else."""
-    if not answer.approved:
+    if answer.approved is not True:  # and not what only counts as true, as the text "no" does
         message = f"A person refused it: {answer.reason}" if answer.reason else "A person refused it."
         return effect, Decision(Disposition.DENY_STEP, "refused", message, rule=decision.rule)
     if answer.arguments is not None:
-        effect, decision = judged(dataclasses.replace(effect, arguments=answer.arguments, again=True))
+        effect, decision = judged(_amended(effect, answer))
     if decision.disposition > Disposition.REQUIRE_APPROVAL:
         return effect, decision
     return effect, Decision(Disposition.ALLOW, "approved", answer.reason, rule=decision.rule)
 
 
+def _amended(effect: ProposedEffect, answer: Answer) -> ProposedEffect:
+    """An effect with those arguments that a person changed."""
+    if answer.arguments is None:
+        return effect
+    if unknown := [name for name in answer.arguments if name not in effect.arguments]:
+        raise ConfigurationError(
+            f"who answered for `{effect.name}` amended the argument `{unknown[0]}`, which it does not have. It has "
+            f"{', '.join(f'`{name}`' for name in effect.arguments) or 'none'}."
+        )
+    return dataclasses.replace(effect, arguments={**effect.arguments, **answer.arguments}, again=True)
+
+
 def ask_person(question: Question) -> Answer:
-    """Perform `request_approval` as a step of its own, below the one that it is about, and tell of it."""
+    """Perform `request_approval` as a step of its own, below the one that it is about, and tell of it.
+
+    Where the question names no step and no run, it gets those that it is asked in.
+
+    Raises:
+        ConfigurationError: What answers is no `Answer`.
+    """
     ids = current_ids()
     if ids is None:
-        return request_approval(question)
+        return _answer_to(question)
+    step_id = _place_of_approval(ids, question.step_id)
+    question = dataclasses.replace(question, step_id=question.step_id or step_id, run_id=question.run_id or ids.run_id)
     step = ApprovalStep(
-        step_id=_place_of_approval(ids, question.step_id),
+        step_id=step_id,
         phase=Phase.ATTEMPTED,
         skill=cast(Any, ids.skill),  # None where code of the program is asked about
         prompt=None if ids.skill is None else ids.skill.template.stamp,
@@ -98,11 +118,20 @@ def ask_person(question: Question) -> Answer:
     if emit in interpretation():
         emit(step)
     completed = perform_step(
-        step, lambda: dataclasses.replace(step, phase=Phase.COMPLETED, decision=request_approval(question))
+        step, lambda: dataclasses.replace(step, phase=Phase.COMPLETED, decision=_answer_to(question))
     )
     if emit in interpretation():
         emit(completed)
     return completed.decision
+
+
+def _answer_to(question: Question) -> Answer:
+    answer = request_approval(question)
+    if not isinstance(answer, Answer):
+        raise ConfigurationError(
+            f"who handles `request_approval` returns an `Answer`, as `Answer(approved=True)`; this was {answer!r}."
+        )
+    return answer
 
 
 def _place_of_approval(ids: StepIds, step_id: str) -> str:
@@ -117,7 +146,8 @@ def _as_it_was_approved(effect: ProposedEffect) -> ProposedEffect:
     ids = current_ids()
     if ids is None or not attempt_of(_place_of_approval(ids, effect.step_id))[1]:
         return effect
-    return effect.with_arguments(ask_person(Question(text="", effect=effect, step_id=effect.step_id)).arguments)
+    answer = ask_person(Question(text="", effect=effect, step_id=effect.step_id))
+    return effect if answer.arguments is None else judged(_amended(effect, answer))[0]
 
 
 # --- tools that code calls --------------------------------------------------------------------------------------------

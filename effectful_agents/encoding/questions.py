@@ -1,0 +1,115 @@
+"""Questions to people: what is asked as plain JSON, and the arguments that they amend."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from effectful_agents.encoding.records import dumps
+from effectful_agents.encoding.tools import tool_codec
+from effectful_agents.encoding.values import encode
+from effectful_agents.errors import AnswerError, EncodingError
+from effectful_agents.operations.policy import ProposedEffect, Question
+
+__all__ = ["amended_arguments", "asked_of", "declared_type", "printable", "question_digest", "shown_arguments"]
+
+
+def asked_of(question: Question) -> dict[str, Any]:
+    """What is asked, as JSON: of an effect what it is, with its arguments; otherwise the text.
+
+    The text about an effect is not part of it: it may tell the time of day.
+    """
+    effect = question.effect
+    if effect is None:
+        return {"text": question.text}
+    return {
+        "kind": str(effect.kind),
+        "name": effect.name,
+        "arguments": shown_arguments(effect),
+        "reason": question.reason_code,
+    }
+
+
+def question_digest(question: Question) -> str:
+    """What stands for all that is asked: equal for equal questions, in every process.
+
+    >>> question_digest(Question(text="Which city?")) == question_digest(Question(text="Which town?"))
+    False
+    """
+    return hashlib.blake2b(dumps(asked_of(question)).encode(), digest_size=16).hexdigest()
+
+
+def shown_arguments(effect: ProposedEffect) -> dict[str, Any]:
+    """The arguments of an effect as JSON; of one that has no such form, only its class is told."""
+    signature = None if effect.tool is None else effect.tool.__signature__
+    return {name: _shown(value, declared_type(signature, name)) for name, value in effect.arguments.items()}
+
+
+def declared_type(signature: inspect.Signature | None, name: str) -> Any:
+    """The type that a parameter is declared with; Any where it has none, or takes several arguments."""
+    parameter = None if signature is None else signature.parameters.get(name)
+    if parameter is None or parameter.annotation is parameter.empty:
+        return Any
+    return Any if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) else parameter.annotation
+
+
+def _shown(value: Any, tp: Any) -> Any:
+    for each in (tp, Any):
+        try:
+            return json.loads(dumps(encode(value, each)))
+        except EncodingError:
+            continue
+    return {"class": type(value).__qualname__}
+
+
+def amended_arguments(effect: ProposedEffect, amended: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an effect, with those that a person changed.
+
+    Args:
+        effect: What they were asked about.
+        amended: Those that they changed, as JSON; the others stay.
+
+    Returns:
+        All arguments, as values of the types that the tool declares.
+
+    Raises:
+        AnswerError: They are none that the tool takes.
+    """
+    if effect.tool is None:
+        raise AnswerError(f"`{effect.name or effect.kind}` has no arguments that can be amended; approve or refuse it.")
+    if unknown := [name for name in amended if name not in effect.arguments]:
+        known = ", ".join(f"`{name}`" for name in effect.arguments)
+        raise AnswerError(f"`{effect.name}` has no parameter `{unknown[0]}`; it has {known or 'none'}.")
+    try:
+        bound = tool_codec(effect.tool).decode({**_sent(effect), **amended}, strict=True)
+    except ValueError as error:
+        raise AnswerError(f"what was amended cannot be used: {error}") from error
+    return {**effect.arguments, **{name: bound.arguments[name] for name in amended}}
+
+
+def _sent(effect: ProposedEffect) -> dict[str, Any]:
+    """The arguments as a model would send them: `**kwargs` are not one argument, but each of them is."""
+    shown = shown_arguments(effect)
+    signature = effect.tool.__signature__ if effect.tool is not None else inspect.Signature()
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            shown |= shown.pop(name, {})
+    return shown
+
+
+def printable(value: Any) -> str:
+    r"""JSON for a terminal: what steers one, or turns the direction of the text, is written as an escape.
+
+    >>> print(printable({"to": "ann\x1b[2J", "note": "über"}))
+    {"to": "ann\u001b[2J", "note": "über"}
+    """
+    return "".join(_escaped(one) for one in json.dumps(value, ensure_ascii=False))
+
+
+def _escaped(one: str) -> str:
+    if one.isprintable():
+        return one
+    return json.dumps(one)[1:-1]
