@@ -1,0 +1,536 @@
+"""Questions to people in a run: asked once, answered once, and what was denied never takes the place of what happened."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from effectful_agents import NotHandled, Risk, Skill, Tool, handler
+from effectful_agents.errors import (
+    ConfigurationError,
+    Denied,
+    MissingHandlerError,
+    ReplayDivergence,
+    StepDenied,
+    Suspended,
+)
+from effectful_agents.handlers.durability import MemoryCheckpointer
+from effectful_agents.handlers.policy import Policy, RiskPolicy
+from effectful_agents.operations.authority import ask_person
+from effectful_agents.operations.policy import Answer, Decision, Disposition, Question, request_approval
+from effectful_agents.operations.records import Phase, RunStatus
+from effectful_agents.operations.steps import ApprovalStep, emit
+from effectful_agents.testing import batch, calls
+from tests.handlers.durability.journaling import Crash, Crashing, plays, running
+
+
+
+def asks_before_mail(effect: Any) -> Any:
+    """The policy of all runs here, unless a test has another one."""
+    return Decision(Disposition.REQUIRE_APPROVAL, "mail", "May it go?") if effect.name in ("send", "post") else None
+
+
+ASKING = Policy(asks_before_mail)
+
+
+class Office:
+    """Mails that are sent, and the program that sends them in one of several ways."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+        @Tool.define(risk=Risk.HARD_WRITE)
+        def send(to: str, on: datetime.date = datetime.date(2026, 12, 1)) -> str:
+            """Send a mail."""
+            assert isinstance(on, datetime.date)
+            self.sent.append((to, on.isoformat()))
+            return f"sent to {to}"
+
+        @Tool.define(risk=Risk.HARD_WRITE, concurrent=True)
+        def post(to: str) -> str:
+            """Post a letter."""
+            self.sent.append((to, "posted"))
+            return f"posted to {to}"
+
+        @Tool.define(concurrent=True)
+        def look(where: str) -> str:
+            """Look somewhere."""
+            self.sent.append((where, "looked"))
+            return "nothing"
+
+        @Skill.define
+        def assist(wish: str) -> str:
+            """Help with {wish}, dear helper."""
+            raise NotHandled
+
+        @Skill.define
+        def deputy(wish: str) -> str:
+            """See to {wish}, dear deputy."""
+            raise NotHandled
+
+        @Skill.define
+        def solve(n: int) -> str:
+            """Solve {n}."""
+            raise NotHandled
+
+        self.send, self.assist, self.solve = send, assist, solve
+
+
+CODE = """
+try:
+    told = send('ann')
+except Exception as error:
+    told = str(error)
+print(told)
+"""
+
+BODY = """
+def solve(n):
+    try:
+        return send('ann')
+    except Exception as error:
+        return str(error)
+"""
+
+DEPUTY = ("dear deputy", [calls("send", to="ann"), "it is seen to"])
+WAYS: dict[str, tuple[tuple[Any, ...], Callable[[Office], Any]]] = {
+    "call": ((("dear helper", [calls("send", to="ann"), "done"]),), lambda office: office.assist("mail")),
+    "session": ((("dear helper", [calls("exec_code", code=CODE), "done"]),), lambda office: office.assist("mail")),
+    "body": (
+        (("Solve", [calls("write_and_run_body", implementation={"code": BODY})]),),
+        lambda office: office.solve(3),
+    ),
+    "nested": (
+        (("dear helper", [calls("deputy", wish="mail"), "done"]), DEPUTY),
+        lambda office: office.assist("mail"),
+    ),
+    "program": ((), lambda office: office.send("ann")),
+}
+
+each_way = pytest.mark.parametrize("way", WAYS)
+
+
+class Person:
+    """Who is asked.
+
+    Args:
+        answers: What they say, each in turn; a signal is raised. The last one is said again and again.
+    """
+
+    def __init__(self, *answers: Answer | BaseException) -> None:
+        self.answers = list(answers)
+        self.asked: list[Question] = []
+
+    def __call__(self, question: Question) -> Answer:
+        self.asked.append(question)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+WAIT = Suspended("wait")
+YES, NO = Answer(by="ann"), Answer(approved=False, reason="not today", by="ann")
+
+
+@dataclasses.dataclass
+class Trial:
+    """A program that is run, and run again, as one run."""
+
+    way: str = "call"
+    store: MemoryCheckpointer = dataclasses.field(default_factory=Crashing)
+    office: Office = dataclasses.field(default_factory=Office)
+    replies: Any = None
+
+    def run(self, person: Any = None, *policies: Any) -> Any:
+        replies, program = WAYS[self.way]
+        model, self.asked_model = plays(*(self.replies or replies))
+        with running(self.store, model):
+            stack = [{request_approval: person}] if person is not None else []
+            with handler(ASKING) if not policies else handler(policies[0]):
+                if not stack:
+                    return program(self.office)
+                with handler(stack[0]):
+                    return program(self.office)
+
+    @property
+    def status(self) -> RunStatus:
+        return next(info.status for info in self.store.runs() if info.run_id == "run")
+
+    def told(self) -> str:
+        """What the model was told of its last tool call."""
+        return self.asked_model[-1]["messages"][-1]["content"]
+
+
+# Nobody to be asked
+
+
+@each_way
+def test_with_nobody_to_be_asked_nothing_happens_and_the_run_goes_on_when_there_is_somebody(way):
+    trial = Trial(way)
+    with pytest.raises(MissingHandlerError, match="request_approval"):
+        trial.run()
+    assert trial.office.sent == []
+    assert trial.status is RunStatus.FAILED
+    trial.run(Person(YES))
+    assert trial.office.sent == [("ann", "2026-12-01")]
+    assert trial.status is RunStatus.FINISHED
+
+
+def test_who_answers_gives_an_answer():
+    trial = Trial()
+    with pytest.raises(ConfigurationError, match="returns an `Answer`"):
+        trial.run(lambda question: True)
+    assert trial.office.sent == []
+
+
+def test_what_only_counts_as_true_approves_nothing():
+    trial = Trial()
+    trial.run(lambda question: Answer(approved="no"))  # ty: ignore
+    assert trial.office.sent == []
+
+
+# Suspended, then resumed
+
+
+@each_way
+def test_a_run_waits_for_somebody_and_goes_on_when_they_have_answered(way):
+    trial, person = Trial(way), Person(WAIT, WAIT, YES)
+    for _ in range(2):
+        with pytest.raises(Suspended, match="wait"):
+            trial.run(person)
+        assert trial.status is RunStatus.SUSPENDED
+        assert trial.office.sent == []
+    value = trial.run(person)
+    assert trial.office.sent == [("ann", "2026-12-01")]
+    assert trial.status is RunStatus.FINISHED
+    assert trial.run(Person(AssertionError("asked again"))) == value
+    assert len(person.asked) == 3
+    assert {question.effect.name for question in person.asked if question.effect} == {"send"}
+    assert {(question.run_id, question.step_id) for question in person.asked} == {("run", person.asked[0].step_id)}
+    assert trial.office.sent == [("ann", "2026-12-01")]
+
+
+@each_way
+def test_a_refusal_is_told_and_kept(way):
+    trial, person = Trial(way), Person(WAIT, NO)
+    with pytest.raises(Suspended):
+        trial.run(person)
+    value = trial.run(person)
+    assert trial.office.sent == []
+    if way != "program":
+        assert "not today" in (trial.told() if way in ("call", "session") else f"{value} {trial.asked_model}")
+    assert trial.run(Person(AssertionError("asked again"))) == value
+    assert trial.office.sent == []
+
+
+@pytest.fixture(autouse=True)
+def _denied_by_the_program(monkeypatch):
+    """The program that sends mails itself goes on without what it may not do."""
+    replies, program = WAYS["program"]
+
+    def patient(office: Office) -> Any:
+        try:
+            return program(office)
+        except StepDenied as error:
+            return str(error)
+
+    monkeypatch.setitem(WAYS, "program", (replies, patient))
+
+
+@each_way
+def test_amended_arguments_are_what_happens_live_and_told_again(way):
+    later = datetime.date(2026, 12, 24)
+    trial, person = Trial(way), Person(Answer(arguments={"to": "bob", "on": later}))
+    value = trial.run(person)
+    assert trial.office.sent == [("bob", "2026-12-24")]
+    assert trial.run(Person(AssertionError("asked again"))) == value
+    assert trial.office.sent == [("bob", "2026-12-24")]
+    assert len(person.asked) == 1
+
+
+def test_some_of_the_arguments_can_be_amended_and_no_others():
+    trial = Trial()
+    trial.run(Person(Answer(arguments={"to": "bob"})))
+    assert trial.office.sent == [("bob", "2026-12-01")]
+    with pytest.raises(ConfigurationError, match="`too`"):
+        Trial().run(Person(Answer(arguments={"too": "bob"})))
+
+
+def test_policies_are_asked_about_what_was_amended():
+    def no_bob(effect: Any) -> Any:
+        if effect.arguments.get("to") == "bob":
+            return Decision(Disposition.DENY_STEP, message="Not to Bob.")
+        return Disposition.REQUIRE_APPROVAL if effect.name == "send" else None
+
+    trial, person = Trial(), Person(Answer(arguments={"to": "bob"}))
+    trial.run(person, Policy(no_bob))
+    assert trial.office.sent == []
+    assert "Not to Bob." in trial.told()
+    value = trial.run(Person(AssertionError("asked again")), Policy(no_bob))
+    assert (value, trial.office.sent) == ("done", [])
+
+
+def test_policies_amend_what_was_amended_and_do_so_again():
+    def to_the_boss(effect: Any) -> Any:
+        if effect.name != "send":
+            return None
+        whom = effect.arguments["to"]
+        amended = None if whom.startswith("boss of ") else {**effect.arguments, "to": f"boss of {whom}"}
+        return Decision(Disposition.REQUIRE_APPROVAL, arguments=amended)
+
+    trial = Trial()
+    for _ in range(2):
+        trial.run(Person(Answer(arguments={"to": "bob"})), Policy(to_the_boss))
+        assert trial.office.sent == [("boss of bob", "2026-12-01")]
+
+
+@each_way
+@pytest.mark.parametrize("answer", [YES, NO], ids=["approved", "refused"])
+@pytest.mark.parametrize("written", [False, True], ids=["lost", "written"])
+def test_a_run_that_ends_anywhere_has_the_effect_once_and_asks_once(way, answer, written):
+    whole = Trial(way)
+    whole.run(Person(answer))
+    appends = whole.store.appends
+    for at in range(appends):
+        trial, person = Trial(way, Crashing(at, written)), Person(answer)
+        with pytest.raises(Crash):
+            trial.run(person)
+        trial.store.at = None
+        asked, sent = len(person.asked), list(trial.office.sent)
+        attempted = trial.store.load("run").uncertain()
+        if any(step.endswith("tool") and _is_send(trial.store, step) for step in attempted):
+            continue  # whether it was sent nobody knows, and `test_journal` has what is done then
+        trial.run(person)
+        assert trial.office.sent == whole.office.sent, at
+        # Only an answer that was not written down is asked for again.
+        assert len(person.asked) == 1 or (asked == 1 and not sent), at
+        assert len(person.asked) <= 2
+
+
+def _is_send(store: Any, step_id: str) -> bool:
+    return store.load("run").attempted(step_id).name == "send"
+
+
+# Policies that change
+
+
+@each_way
+@pytest.mark.parametrize("first", [NO, WAIT], ids=["refused", "waited"])
+def test_what_was_denied_never_takes_the_place_of_what_happens_later(way, first):
+    """The process ends right after the refusal was written down; the policy is another one then."""
+    whole = Trial(way)
+    with pytest.raises(BaseException) if first is WAIT else _nothing():
+        whole.run(Person(first))
+    for at in range(whole.store.appends):
+        trial = Trial(way, Crashing(at, True))
+        with pytest.raises(BaseException):
+            trial.run(Person(first))
+        trial.store.at = None
+        trial.run(Person(AssertionError("nobody is asked")), RiskPolicy(allow=Risk.DESTRUCTIVE))
+        sent = list(trial.office.sent)
+        assert len(sent) <= 1
+        value = trial.run(Person(AssertionError("nobody is asked")), RiskPolicy(allow=Risk.DESTRUCTIVE))
+        assert trial.office.sent == sent
+        assert trial.run(Person(NO)) == value
+        assert trial.office.sent == sent
+
+
+class _nothing:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_what_a_policy_denied_is_approved_later():
+    def denies(effect: Any) -> Any:
+        return Disposition.TERMINATE_RUN if effect.name == "send" else None
+
+    trial = Trial()
+    with pytest.raises(Denied):
+        trial.run(Person(YES), Policy(denies))
+    assert trial.office.sent == []
+    for _ in range(3):
+        trial.run(Person(YES))
+        assert trial.office.sent == [("ann", "2026-12-01")]
+
+
+def test_an_answer_is_for_what_was_asked():
+    """The policy amends otherwise when the run is resumed: what was approved is not what would happen."""
+
+    def to(whom: str) -> Policy:
+        def amends(effect: Any) -> Any:
+            amended = {**effect.arguments, "to": whom} if effect.name == "send" else None
+            return Decision(Disposition.REQUIRE_APPROVAL, arguments=amended) if amended else None
+
+        return Policy(amends)
+
+    whole = Trial()
+    whole.run(Person(YES), to("ann"))
+    trial = Trial(store=Crashing(next(_appends_until_approved(whole)), True))
+    with pytest.raises(Crash):
+        trial.run(Person(YES), to("ann"))
+    trial.store.at = None
+    person = Person(NO)
+    trial.run(person, to("bob"))
+    assert [question.effect.arguments["to"] for question in person.asked if question.effect] == ["bob"]
+    assert trial.office.sent == []
+
+
+def _appends_until_approved(trial: Trial) -> Any:
+    count = 0
+    for record in trial.store.load("run").records:
+        if record.durability.value == "durable":
+            if record.kind == "approval" and record.phase is Phase.COMPLETED:
+                yield count
+            count += 1
+
+
+def test_the_text_may_be_another_one_each_time():
+    times = iter(range(9))
+
+    def asks(effect: Any) -> Any:
+        text = f"It is {next(times)} o'clock. Send it?"
+        return Decision(Disposition.REQUIRE_APPROVAL, "sends", text) if effect.name == "send" else None
+
+    whole = Trial()
+    whole.run(Person(YES), Policy(asks))
+    trial, person = Trial(store=Crashing(next(_appends_until_approved(whole)), True)), Person(YES)
+    with pytest.raises(Crash):
+        trial.run(person, Policy(asks))
+    trial.store.at = None
+    trial.run(person, Policy(asks))
+    assert (len(person.asked), trial.office.sent) == (1, [("ann", "2026-12-01")])
+
+
+def test_another_tool_at_the_place_of_a_question_is_another_program():
+    trial = Trial()
+    with pytest.raises(Suspended):
+        trial.run(Person(WAIT))
+    trial.replies = (("dear helper", [calls("post", to="ann"), "done"]),)
+    model, _ = plays(*trial.replies)
+    state = trial.store.load("run")
+    (asked,) = [record for record in state.records if record.kind == "approval"]
+    assert asked.name == "send"
+    office = Office()
+    with pytest.raises(ReplayDivergence, match="send"), running(trial.store, model), handler(ASKING):
+        with handler({request_approval: Person(YES)}):
+            office.assist("post")
+    assert office.sent == []
+
+
+# Several calls
+
+
+def test_several_calls_of_a_turn_wait_one_after_the_other():
+    replies = (("dear helper", [batch(*(calls("send", to=name, id=name) for name in "abc")), "done"]),)
+    trial, person = Trial(replies=replies), Person(YES, WAIT, NO, YES)
+    with pytest.raises(Suspended):
+        trial.run(person)
+    assert [to for to, _ in trial.office.sent] == ["a"]
+    trial.run(person)
+    assert [to for to, _ in trial.office.sent] == ["a", "c"]
+    assert [question.effect.arguments["to"] for question in person.asked if question.effect] == ["a", "b", "b", "c"]
+    trial.run(Person(AssertionError("asked again")))
+    assert [to for to, _ in trial.office.sent] == ["a", "c"]
+
+
+def test_calls_that_run_together_come_to_their_ends_when_one_of_them_waits():
+    posts = [calls("post", to=name, id=name) for name in "ab"]
+    replies = (("dear helper", [batch(posts[0], calls("look", where="c", id="c"), posts[1]), "done"]),)
+    trial = Trial(replies=replies)
+    answers: dict[str, Answer] = {}
+    asked: list[str] = []
+
+    def person(question: Question) -> Answer:
+        assert question.effect
+        name = question.effect.arguments["to"]
+        asked.append(name)
+        if name in answers:
+            return answers[name]
+        raise Suspended(f"wait for {name}")
+
+    with pytest.raises(Suspended, match="wait for a"):
+        trial.run(person)
+    assert (sorted(asked), trial.office.sent) == (["a", "b"], [("c", "looked")])
+    answers["b"] = YES
+    with pytest.raises(Suspended, match="wait for a"):
+        trial.run(person)
+    assert sorted(trial.office.sent) == [("b", "posted"), ("c", "looked")]
+    answers["a"] = YES
+    assert trial.run(person) == "done"
+    assert sorted(trial.office.sent) == [("a", "posted"), ("b", "posted"), ("c", "looked")]
+    assert [m["content"] for m in trial.asked_model[-1]["messages"][-3:]] == ["posted to a", "nothing", "posted to b"]
+    assert trial.status is RunStatus.FINISHED
+
+
+# Questions in the middle of a tool
+
+
+def tool_that_asks(office: Office, rerun: bool) -> Skill[..., Any]:
+    send = office.send
+
+    @Tool.define(rerun=rerun)
+    def survey(names: list[str]) -> list[str]:
+        """Ask about each, and write to each before."""
+        said = []
+        for name in names:
+            send(name)
+            said.append(ask_person(Question(text=f"What about {name}?")).text)
+        return said
+
+    @Skill.define
+    def poll(topic: str) -> str:
+        """Find out about {topic}, dear helper."""
+        raise NotHandled
+
+    return poll
+
+
+def test_a_tool_that_asks_in_a_loop_has_each_effect_once():
+    office, store, person = Office(), MemoryCheckpointer(), Person(*[WAIT, Answer(text="a"), WAIT, Answer(text="b")])
+    replies = (("dear helper", [calls("survey", names=["ann", "bob"]), "done"]),)
+    for _ in range(4):
+        model, asked = plays(*replies)
+        try:
+            with running(store, model), handler({request_approval: person}):
+                assert tool_that_asks(office, rerun=True)("tea") == "done"
+            break
+        except Suspended:
+            continue
+    assert [to for to, _ in office.sent] == ["ann", "bob"]
+    assert asked[-1]["messages"][-1]["content"] == '["a","b"]'
+    assert [question.text for question in person.asked] == [*["What about ann?"] * 2, *["What about bob?"] * 2]
+    assert len({question.step_id for question in person.asked}) == 2
+    assert {question.run_id for question in person.asked} == {"run"}
+
+
+# What is told
+
+
+def test_a_question_is_told_as_a_step():
+    events: list[Any] = []
+    trial = Trial()
+    for _ in range(2):
+        with handler({emit: events.append}):
+            trial.run(Person(YES))
+    told = [event for event in events if isinstance(event, ApprovalStep)]
+    assert [(event.phase.value, event.replayed) for event in told] == [
+        *[("attempted", False), ("completed", False)],
+        *[("attempted", True), ("completed", True)],
+    ]
+    assert {event.step_id for event in told} == {"000001-call/000002-tool/approval/000001-approval"}
+    assert [event.decision for event in told] == [None, YES, None, YES]
+
+
+def test_a_run_whose_program_eats_the_signal_has_not_come_to_its_end():
+    trial = Trial()
+    model, _ = plays(*WAYS["call"][0])
+    with running(trial.store, model), handler(ASKING), handler({request_approval: Person(WAIT)}):
+        with pytest.raises(Suspended):
+            trial.office.assist("mail")
+    assert trial.status is RunStatus.SUSPENDED
