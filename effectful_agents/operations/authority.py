@@ -20,6 +20,7 @@ from effectful_agents.operations.policy import (
     ProposedEffect,
     Question,
     callers,
+    ending_calls,
     enforced,
     is_decided,
     judged,
@@ -126,11 +127,14 @@ def ask_person(question: Question) -> Answer:
 
 
 def _answer_to(question: Question) -> Answer:
-    answer = request_approval(question)
-    if not isinstance(answer, Answer):
-        raise ConfigurationError(
-            f"who handles `request_approval` returns an `Answer`, as `Answer(approved=True)`; this was {answer!r}."
-        )
+    try:
+        answer = request_approval(question)
+        if not isinstance(answer, Answer):
+            raise ConfigurationError(
+                f"who handles `request_approval` returns an `Answer`, as `Answer(approved=True)`; this was {answer!r}."
+            )
+    except ConfigurationError as error:  # the model could do nothing about it, and neither could code that eats it
+        raise ending_calls(error) from error.__cause__
     return answer
 
 

@@ -283,6 +283,9 @@ class ApprovalForm(Form[ApprovalStep]):
     def durability(self) -> Durability:
         return Durability.DURABLE  # asking again does no harm, and annoys
 
+    def differs(self, state: RunState, recorded: Record) -> str:
+        return ""  # it is about something else, and its name says so
+
     def came(self, result: ApprovalStep) -> dict[str, Any]:
         answer: Answer = result.decision
         said: dict[str, Any] = dataclasses.asdict(dataclasses.replace(answer, arguments=None))
