@@ -14,7 +14,15 @@ from effectful_agents.encoding.values import encode
 from effectful_agents.errors import AnswerError, EncodingError
 from effectful_agents.operations.policy import ProposedEffect, Question
 
-__all__ = ["amended_arguments", "asked_of", "declared_type", "printable", "question_digest", "shown_arguments"]
+__all__ = [
+    "amended_arguments",
+    "asked_of",
+    "declared_type",
+    "printable",
+    "printable_text",
+    "question_digest",
+    "shown_arguments",
+]
 
 
 def asked_of(question: Question) -> dict[str, Any]:
@@ -42,10 +50,29 @@ def question_digest(question: Question) -> str:
     return hashlib.blake2b(dumps(asked_of(question)).encode(), digest_size=16).hexdigest()
 
 
-def shown_arguments(effect: ProposedEffect) -> dict[str, Any]:
-    """The arguments of an effect as JSON; of one that has no such form, only its class is told."""
+def shown_arguments(effect: ProposedEffect, *, strict: bool = False) -> dict[str, Any]:
+    """The arguments of an effect as JSON.
+
+    Args:
+        effect: The effect.
+        strict: Whether each must have such a form; otherwise only the class is told of one that has none.
+
+    Raises:
+        EncodingError: `strict`, and one has none.
+    """
     signature = None if effect.tool is None else effect.tool.__signature__
-    return {name: _shown(value, declared_type(signature, name)) for name, value in effect.arguments.items()}
+    shown = {}
+    for name, value in effect.arguments.items():
+        try:
+            shown[name] = _shown(value, declared_type(signature, name))
+        except EncodingError as error:
+            if strict:
+                raise EncodingError(
+                    f"nobody can be asked about `{effect.name}`: its argument `{name}`, of the class "
+                    f"`{type(value).__name__}`, cannot be shown to them."
+                ) from error
+            shown[name] = {"class": type(value).__qualname__}
+    return shown
 
 
 def declared_type(signature: inspect.Signature | None, name: str) -> Any:
@@ -57,12 +84,10 @@ def declared_type(signature: inspect.Signature | None, name: str) -> Any:
 
 
 def _shown(value: Any, tp: Any) -> Any:
-    for each in (tp, Any):
-        try:
-            return json.loads(dumps(encode(value, each)))
-        except EncodingError:
-            continue
-    return {"class": type(value).__qualname__}
+    try:
+        return json.loads(dumps(encode(value, tp)))
+    except EncodingError:
+        return json.loads(dumps(encode(value)))
 
 
 def amended_arguments(effect: ProposedEffect, amended: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,10 +131,13 @@ def printable(value: Any) -> str:
     >>> print(printable({"to": "ann\x1b[2J", "note": "über"}))
     {"to": "ann\u001b[2J", "note": "über"}
     """
-    return "".join(_escaped(one) for one in json.dumps(value, ensure_ascii=False))
+    return printable_text(json.dumps(value, ensure_ascii=False))
 
 
-def _escaped(one: str) -> str:
-    if one.isprintable():
-        return one
-    return json.dumps(one)[1:-1]
+def printable_text(text: str) -> str:
+    r"""Text for a terminal, in one line, with such characters as escapes.
+
+    >>> printable_text("two\nlines")
+    'two\\nlines'
+    """
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
