@@ -22,7 +22,6 @@ from effectful_agents.errors import (
     Suspended,
     TokenExpired,
     TokenScopeMismatch,
-    TokenTampered,
 )
 from effectful_agents.handlers.policy.answers import checked_answer
 from effectful_agents.handlers.policy.ask_user import ask_user as _ask_user
@@ -34,6 +33,7 @@ from effectful_agents.handlers.policy.tokens import (
     TokenClaims,
     read_token,
     scope_digest,
+    tampered,
     write_token,
 )
 from effectful_agents.messages import Message
@@ -283,7 +283,7 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
             try:
                 token = self._decode(token)
             except Exception as error:  # it is the program's, and may raise anything
-                raise TokenTampered("this is no token of this program, or it was changed on its way.") from error
+                raise tampered() from error
         return read_token(token, self._signer)
 
     def manifest(self) -> Mapping[str, object]:

@@ -15,7 +15,16 @@ from typing import Protocol, Self, runtime_checkable
 from effectful_agents.errors import OptionError, TokenTampered
 from effectful_agents.operations.approvals import PendingQuestion
 
-__all__ = ["HmacSigner", "Signer", "TokenClaims", "read_token", "scope_digest", "write_token"]
+__all__ = [
+    "HmacSigner",
+    "Signer",
+    "TokenClaims",
+    "read_token",
+    "scope_digest",
+    "tampered",
+    "unverified_claims",
+    "write_token",
+]
 
 _VERSION = "1"
 _LONGEST = 16_384
@@ -148,10 +157,16 @@ def read_token(token: str, signer: Signer) -> TokenClaims:
         TokenTampered: It is not.
     """
     claims = unverified_claims(token)
-    signed, _, signature = token.rpartition(".")
-    if claims is None or not signer.verify(signed.encode(), _of_base64(signature)):
-        raise TokenTampered("this is no token of this program, or it was changed on its way.")
-    return claims
+    if claims is not None:
+        signed, _, signature = token.rpartition(".")
+        if signer.verify(signed.encode(), _of_base64(signature)):
+            return claims
+    raise tampered()
+
+
+def tampered() -> TokenTampered:
+    """The error for what is no token; it is the same whatever is wrong with it."""
+    return TokenTampered("this is no token of this program, or it was changed on its way.")
 
 
 def unverified_claims(token: str) -> TokenClaims | None:
