@@ -1,0 +1,539 @@
+"""A run that has to ask somebody ends with a token, and goes on when they have answered; what is approved is done once."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import pickle
+from typing import Annotated, Any
+
+import pydantic
+import pytest
+
+from effectful_agents import NotHandled, Risk, Skill, Tool, acall, handler, steps
+from effectful_agents.errors import (
+    AnswerError,
+    ConfigurationError,
+    EncodingError,
+    OptionError,
+    QuestionChanged,
+    Suspended,
+    TokenExpired,
+    TokenUsed,
+)
+from effectful_agents.handlers.durability import MemoryCheckpointer
+from effectful_agents.handlers.policy import (
+    HumanInteraction,
+    MemoryLedger,
+    Policy,
+    SqliteLedger,
+)
+from effectful_agents.operations.approvals import ConsumptionLedger
+from effectful_agents.operations.policy import Answer, Decision, Disposition
+from effectful_agents.operations.records import RunStatus
+from effectful_agents.operations.world import now
+from effectful_agents.testing import ScriptedModel, batch, calls
+from tests.handlers.durability.asking import ASKING, WAYS, Office, Trial
+from tests.handlers.durability.journaling import plays, running
+
+KEY = bytes(range(32))
+SENT = [("ann", "2026-12-01")]
+
+each_way = pytest.mark.parametrize("way", WAYS)
+
+
+def people(ledger: Any = None, **options: Any) -> HumanInteraction:
+    return HumanInteraction(KEY, consumption=ledger or MemoryLedger(), **{"binding": "ann", **options})
+
+
+def at(seconds: float) -> Any:
+    return handler({now: lambda: seconds})
+
+
+def suspension(trial: Trial, interaction: HumanInteraction, *policy: Any) -> Suspended:
+    """What a run is suspended with; nothing has happened by then."""
+    before = list(trial.office.sent)
+    with pytest.raises(Suspended) as caught:
+        trial.run(interaction, *policy)
+    assert trial.office.sent == before
+    assert trial.status is RunStatus.SUSPENDED
+    return caught.value
+
+
+# Approved, refused, amended
+
+
+@each_way
+def test_what_is_approved_is_done_once(way):
+    trial, interaction = Trial(way), people()
+    signal = suspension(trial, interaction)
+    asked = signal.question
+    assert (asked.name, asked.kind, asked.risk, asked.reason_code) == ("send", "tool_call", "hard_write", "mail")
+    assert asked.arguments == {"to": "ann", "on": "2026-12-01"}
+    assert (asked.run_id, asked.scope) == ("run", "ann")
+    interaction.redeem(signal.token, "ann", Answer(by="ann"))
+    assert trial.office.sent == []
+    value = trial.run(interaction)
+    assert trial.office.sent == SENT
+    assert trial.status is RunStatus.FINISHED
+    for _ in range(2):
+        assert trial.run(people()) == value  # from the journal: the ledger is not needed any more
+        assert trial.office.sent == SENT
+    with pytest.raises(TokenUsed):
+        interaction.redeem(signal.token, "ann", Answer())
+
+
+@each_way
+def test_what_is_refused_is_not_done_and_the_model_reads_why(way):
+    trial, interaction = Trial(way), people()
+    signal = suspension(trial, interaction)
+    interaction.redeem(signal.token, "ann", Answer(approved=False, reason="not today"))
+    value = trial.run(interaction)
+    assert trial.office.sent == []
+    assert "not today" in f"{value} {trial.asked_model}"
+    assert trial.run(people()) == value
+    assert trial.office.sent == []
+
+
+@each_way
+def test_what_is_amended_is_done_so(way):
+    trial, interaction = Trial(way), people()
+    signal = suspension(trial, interaction)
+    interaction.redeem(signal.token, "ann", Answer(arguments={"on": "2026-12-24"}))
+    value = trial.run(interaction)
+    assert trial.office.sent == [("ann", "2026-12-24")]
+    assert trial.run(people()) == value
+    assert trial.office.sent == [("ann", "2026-12-24")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Answer(arguments={"on": "some day"}), None),
+        (Answer(arguments={"on": 7}), "on"),
+        (Answer(arguments={"to": None}), "to"),
+        (Answer(arguments={"cc": "bob"}), "`cc`"),
+        (Answer(arguments=["ann"]), "JSON object"),
+        (Answer(arguments={"to": object()}), "plain JSON"),
+        (Answer(arguments={"to": float("nan")}), "plain JSON"),
+        (Answer(approved=False, arguments={"to": "bob"}), "approved"),
+        (Answer(approved="yes"), "True or False"),
+        (Answer(reason=None), "`reason`"),
+        (Answer(by=3), "`by`"),
+        (True, "bool"),
+        ("yes", "str"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_answer_that_does_not_fit_is_not_kept(answer, said):
+    trial, interaction = Trial(), people()
+    signal = suspension(trial, interaction)
+    if said is None:
+        interaction.redeem(signal.token, "ann", answer)  # no schema says what a date is: the type will
+        again = suspension(trial, interaction)
+        assert "could not be used" in again.question.text
+        assert again.token != signal.token
+        signal = again
+    else:
+        with pytest.raises(AnswerError, match=said):
+            interaction.redeem(signal.token, "ann", answer)
+    interaction.redeem(signal.token, "ann", Answer())
+    trial.run(interaction)
+    assert trial.office.sent == SENT
+
+
+def test_policies_are_asked_about_what_was_amended():
+    def no_bob(effect: Any) -> Any:
+        if effect.arguments.get("to") == "bob":
+            return Decision(Disposition.DENY_STEP, message="Not to Bob.")
+        return Disposition.REQUIRE_APPROVAL if effect.name == "send" else None
+
+    trial, interaction = Trial(), people()
+    signal = suspension(trial, interaction, Policy(no_bob))
+    interaction.redeem(signal.token, "ann", Answer(arguments={"to": "bob"}))
+    trial.run(interaction, Policy(no_bob))
+    assert trial.office.sent == []
+    assert "Not to Bob." in trial.told()
+
+
+def even(value: int) -> int:
+    if value % 2:
+        raise ValueError("it is odd")
+    return value
+
+
+def test_what_only_the_type_can_tell_is_asked_again_until_it_fits():
+    paid: list[Any] = []
+
+    @Tool.define
+    def pay(amount: Annotated[int, pydantic.AfterValidator(even)], note: str = "") -> str:
+        """Pay an amount."""
+        paid.append((amount, note))
+        return "paid"
+
+    @Skill.define
+    def shop(wish: str) -> str:
+        """Buy {wish}, dear helper."""
+        raise NotHandled
+
+    asks = Policy(lambda effect: Disposition.REQUIRE_APPROVAL if effect.name == "pay" else None, name="asks")
+    store, interaction = MemoryCheckpointer(), people()
+    tokens = []
+
+    def run() -> str:
+        with running(store, plays(("dear helper", [calls("pay", amount=2), "done"]))[0]):
+            with handler(asks), handler(interaction):
+                return shop("bread")
+
+    for amount in (3, 5, 8):
+        with pytest.raises(Suspended) as caught:
+            run()
+        tokens.append(caught.value.token)
+        interaction.redeem(tokens[-1], "ann", Answer(arguments={"amount": amount}))
+    assert run() == "done"
+    assert paid == [(8, "")]
+    assert len(set(tokens)) == 3
+    for token in tokens:
+        with pytest.raises(TokenUsed):
+            interaction.redeem(token, "ann", Answer())
+
+
+# Asked again
+
+
+def test_a_run_that_is_resumed_without_an_answer_waits_with_the_same_token():
+    trial, interaction = Trial(), people()
+    first, second = (suspension(trial, interaction) for _ in range(2))
+    assert (first.token, first.question) == (second.token, second.question)
+    assert suspension(trial, people(interaction.ledger)).token == first.token
+
+
+def test_what_has_expired_is_asked_again_with_another_token():
+    trial, interaction = Trial(), people(ttl_seconds=60)
+    with at(1000):
+        first = suspension(trial, interaction)
+    assert (first.question.asked, first.question.expires) == (1000, 1060)
+    with at(1060):
+        with pytest.raises(TokenExpired):
+            interaction.redeem(first.token, "ann", Answer())
+        second = suspension(trial, interaction)
+        with pytest.raises(TokenExpired):
+            interaction.redeem(first.token, "ann", Answer())
+        interaction.redeem(second.token, "ann", Answer())
+    with at(9999):  # the answer was in time, and counts whenever the run goes on
+        trial.run(interaction)
+    assert trial.office.sent == SENT
+
+
+def test_what_has_changed_is_asked_again_with_another_token():
+    def to(whom: str) -> Policy:
+        def amends(effect: Any) -> Any:
+            amended = {**effect.arguments, "to": whom} if effect.name == "send" else None
+            return Decision(Disposition.REQUIRE_APPROVAL, arguments=amended) if amended else None
+
+        return Policy(amends)
+
+    trial, interaction = Trial(), people()
+    first = suspension(trial, interaction, to("ann"))
+    second = suspension(trial, interaction, to("bob"))
+    assert second.question.arguments["to"] == "bob"
+    with pytest.raises(QuestionChanged):
+        interaction.redeem(first.token, "ann", Answer())
+    interaction.redeem(second.token, "ann", Answer())
+    third = suspension(trial, interaction, to("cid"))  # what was approved is not what would be done
+    interaction.redeem(third.token, "ann", Answer(approved=False))
+    trial.run(interaction, to("cid"))
+    assert trial.office.sent == []
+
+
+def test_each_of_several_calls_has_its_token():
+    posts = [calls("post", to=name, id=name) for name in "ab"]
+    trial, interaction = Trial(replies=(("dear helper", [batch(*posts), "done"]),)), people()
+    suspension(trial, interaction)
+    questions = {one.arguments["to"]: one for one in interaction.open_questions()}
+    assert set(questions) == {"a", "b"}
+    interaction.redeem(interaction.token_of(questions["b"]), "ann", Answer(arguments={"to": "bea"}))
+    with pytest.raises(Suspended) as caught:
+        trial.run(interaction)
+    assert caught.value.question == questions["a"]
+    assert trial.office.sent == [("bea", "posted")]
+    interaction.redeem(caught.value.token, "ann", Answer(approved=False))
+    assert trial.run(interaction) == "done"
+    assert trial.office.sent == [("bea", "posted")]
+
+
+def test_a_fork_has_questions_of_its_own():
+    trial, interaction = Trial(), people()
+    signal = suspension(trial, interaction)
+    trial.store.fork("run", "other")
+    interaction.redeem(signal.token, "ann", Answer())
+    trial.run(interaction)
+    with pytest.raises(Suspended) as caught:
+        with running(trial.store, plays(*WAYS["call"][0])[0], "other"), handler(ASKING), handler(interaction):
+            trial.office.assist("mail")
+    assert caught.value.question.run_id == "other"
+    assert caught.value.token != signal.token
+    assert trial.office.sent == SENT
+
+
+# In whatever way it is called
+
+
+def test_a_call_that_is_awaited_is_suspended():
+    office, store, interaction = Office(), MemoryCheckpointer(), people()
+
+    async def run() -> Any:
+        with running(store, plays(*WAYS["call"][0])[0]), handler(ASKING), handler(interaction):
+            return await acall(office.assist, "mail")
+
+    with pytest.raises(Suspended) as caught:
+        asyncio.run(run())
+    interaction.redeem(caught.value.token, "ann", Answer())
+    assert asyncio.run(run()) == "done"
+    assert office.sent == SENT
+
+
+def test_a_call_that_is_followed_is_suspended():
+    office, store, interaction = Office(), MemoryCheckpointer(), people()
+
+    def run() -> list[str]:
+        with running(store, plays(*WAYS["call"][0])[0]), handler(ASKING), handler(interaction):
+            return [type(step).__name__ for step in steps(office.assist, "mail")]
+
+    with pytest.raises(Suspended) as caught:
+        run()
+    interaction.redeem(caught.value.token, "ann", Answer())
+    told = run()
+    assert told.count("ApprovalStep") == 2
+    assert office.sent == SENT
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_the_signal_survives_a_pickle(protocol):
+    signal = suspension(Trial(), people())
+    again = pickle.loads(pickle.dumps(signal, protocol))
+    assert (str(again), again.question, again.token) == (str(signal), signal.question, signal.token)
+
+
+def test_the_token_stands_nowhere_but_in_the_signal():
+    trial, interaction = Trial(), people()
+    signal = suspension(trial, interaction)
+    signature = signal.token.rpartition(".")[2]
+    assert signature not in str(signal)
+    assert signature not in str([record.body for record in trial.store.load("run").records])
+    assert signature not in str(trial.store.runs())
+    assert signature not in str(interaction.ledger.questions())
+
+
+# Where it cannot be
+
+
+def test_outside_of_a_run_it_is_an_error_before_the_effect():
+    office, interaction = Office(), people()
+    with handler(ASKING), handler(interaction), pytest.raises(ConfigurationError, match="journal"):
+        office.send("ann")
+    with running(MemoryCheckpointer(), plays(*WAYS["call"][0])[0]):
+        pass
+    assert office.sent == []
+    assert interaction.ledger.questions() == []
+
+
+def test_in_the_middle_of_a_tool_that_is_not_made_again_it_is_an_error_before_anything_is_asked():
+    sent: list[str] = []
+
+    def program(rerun: bool, store: MemoryCheckpointer, interaction: HumanInteraction) -> Any:
+        office = Office()
+
+        @Tool.define(rerun=rerun)
+        def campaign(names: list[str]) -> str:
+            """Write to all."""
+            for name in names:
+                office.send(name)
+            return "all written to"
+
+        @Skill.define
+        def advertise(thing: str) -> str:
+            """Advertise {thing}, dear helper."""
+            raise NotHandled
+
+        replies = (("dear helper", [calls("campaign", names=["ann", "bob"]), "done"]),)
+        try:
+            with running(store, plays(*replies)[0]), handler(ASKING), handler(interaction):
+                return advertise("tea")
+        finally:
+            sent.extend(to for to, _ in office.sent)
+
+    interaction = people()
+    with pytest.raises(ConfigurationError, match=r"`campaign`.*rerun=True"):
+        program(False, MemoryCheckpointer(), interaction)
+    assert interaction.ledger.questions() == []
+    assert sent == []
+    store = MemoryCheckpointer()
+    for number in range(2):
+        with pytest.raises(Suspended) as caught:
+            program(True, store, interaction)
+        assert len(sent) == number
+        interaction.redeem(caught.value.token, "ann", Answer())
+    assert program(True, store, interaction) == "done"
+    assert sent == ["ann", "bob"]
+
+
+def test_nobody_can_be_asked_about_what_they_cannot_be_shown():
+    class Thing:
+        pass
+
+    done: list[Any] = []
+
+    @Tool.define
+    def use(thing: Thing) -> str:
+        """Use a thing."""
+        done.append(thing)
+        return "used"
+
+    interaction = people()
+    asks = Policy(lambda effect: Disposition.REQUIRE_APPROVAL, name="asks")
+    with running(MemoryCheckpointer(), {}), handler(asks), handler(interaction):
+        with pytest.raises(EncodingError, match=r"`use`.*`thing`.*`Thing`"):
+            use(Thing())
+    assert done == []
+
+
+# Who may answer
+
+
+def test_the_binding_may_depend_on_what_is_asked():
+    interaction = people(binding=lambda question: f"owner of {question.effect.name}")
+    signal = suspension(Trial(), interaction)
+    assert signal.question.scope == "owner of send"
+
+
+@pytest.mark.parametrize("binding", [None, lambda question: None, lambda question: "", lambda question: 7])
+def test_somebody_has_to_be_asked(binding):
+    trial, interaction = Trial(), people(binding=binding)
+    with pytest.raises(ConfigurationError, match="binding"):
+        trial.run(interaction)
+    assert trial.office.sent == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"binding": ""},
+        {"binding": 7},
+        {"ttl_seconds": 0},
+        {"ttl_seconds": -1},
+        {"ttl_seconds": float("inf")},
+        {"ttl_seconds": float("nan")},
+        {"ttl_seconds": "7"},
+        {"consumption": 7},
+        {"signer": object()},
+    ],
+    ids=str,
+)
+def test_an_option_that_cannot_be_is_refused(options):
+    with pytest.raises(OptionError):
+        HumanInteraction(options.pop("signer", KEY), **{"binding": "ann", "consumption": MemoryLedger(), **options})
+
+
+def test_a_path_is_a_ledger(tmp_path):
+    interaction = people(tmp_path / "runs.db")
+    assert isinstance(interaction.ledger, SqliteLedger)
+    assert isinstance(interaction.ledger, ConsumptionLedger)
+    assert interaction.manifest()["approval"]["ledger"] == "SqliteLedger"
+
+
+# Questions for information
+
+
+def asking_program(has_tool: bool = False, uses_tools: bool = True) -> Skill[..., Any]:
+    """A program that makes plans; the tool to ask with is in its scope, or is not."""
+    if has_tool:
+        from effectful_agents.handlers.policy import ask_user  # noqa: F401
+
+    @Skill.define(tools=uses_tools)
+    def plan(trip: str) -> str:
+        """Plan {trip}, dear helper."""
+        raise NotHandled
+
+    return plan
+
+
+WHEN = calls("ask_user", question="When?")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (Answer(text="In May."), "In May."),
+        (Answer(approved=False), "(The user did not answer.)"),
+        (Answer(approved=False, reason="busy"), "(The user did not answer: busy.)"),
+    ],
+    ids=["told", "refused", "with a reason"],
+)
+def test_a_model_asks_for_what_it_needs_to_know(answer, told):
+    store, interaction, plan = MemoryCheckpointer(), people(ask_user=True), asking_program()
+
+    def run() -> tuple[Any, Any]:
+        model, asked = plays(("dear helper", [WHEN, "planned"]))
+        with running(store, model), handler(interaction):
+            return plan("a trip"), asked[-1]
+
+    with pytest.raises(Suspended) as caught:
+        run()
+    question = caught.value.question
+    assert (question.text, question.wants_text, question.name) == ("When?", True, "")
+    for wrong in (Answer(), Answer(text=" "), Answer(text="May", arguments={"when": "May"})):
+        with pytest.raises(AnswerError):
+            interaction.redeem(caught.value.token, "ann", wrong)
+    interaction.redeem(caught.value.token, "ann", answer)
+    value, request = run()
+    assert value == "planned"
+    assert request["messages"][-1]["content"] == told
+
+
+def test_two_questions_of_a_turn_are_two():
+    both = batch(calls("ask_user", question="When?", id="a"), calls("ask_user", question="When?", id="b"))
+    store, interaction, plan = MemoryCheckpointer(), people(ask_user=True), asking_program()
+    for text in ("first", "second"):
+        with pytest.raises(Suspended) as caught:
+            with running(store, plays(("dear helper", [both, "planned"]))[0]), handler(interaction):
+                plan("a trip")
+        interaction.redeem(caught.value.token, "ann", Answer(text=text))
+    model, asked = plays(("dear helper", [both, "planned"]))
+    with running(store, model), handler(interaction):
+        plan("a trip")
+    assert [message["content"] for message in asked[-1]["messages"][-2:]] == ["first", "second"]
+
+
+def test_it_is_offered_where_it_is_asked_for():
+    for interaction, skill, offered in (
+        (people(), asking_program(), False),
+        (people(ask_user=True), asking_program(), True),
+        (people(), asking_program(has_tool=True), True),
+        (people(ask_user=True), asking_program(has_tool=True), True),
+        (people(ask_user=True), asking_program(uses_tools=False), False),
+    ):
+        with handler(ScriptedModel("planned")) as model, running(MemoryCheckpointer(), model), handler(interaction):
+            skill("a trip")
+        names = [tool["function"]["name"] for tool in model.requests[0].get("tools", ())]
+        assert names.count("ask_user") == offered
+
+
+def test_the_date_is_a_date():
+    """What was amended is read by the type of the tool: the program gets no text in its place."""
+    seen: list[Any] = []
+
+    @Tool.define(risk=Risk.HARD_WRITE)
+    def book(on: datetime.date) -> str:
+        """Book a day."""
+        seen.append(on)
+        return "booked"
+
+    asks = Policy(lambda effect: Disposition.REQUIRE_APPROVAL if effect.name == "book" else None, name="asks")
+    store, interaction = MemoryCheckpointer(), people()
+    with pytest.raises(Suspended) as caught, running(store, {}), handler(asks), handler(interaction):
+        book(datetime.date(2026, 1, 1))
+    interaction.redeem(caught.value.token, "ann", Answer(arguments={"on": "2026-05-01"}))
+    with running(store, {}), handler(asks), handler(interaction):
+        assert book(datetime.date(2026, 1, 1)) == "booked"
+    assert seen == [datetime.date(2026, 5, 1)]
