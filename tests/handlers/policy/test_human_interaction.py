@@ -1,4 +1,4 @@
-"""A run that has to ask somebody ends with a token, and goes on when they have answered; what is approved is done once."""
+"""A run that has to ask somebody ends with a token; answered, it goes on, and what was approved is done once."""
 
 from __future__ import annotations
 
