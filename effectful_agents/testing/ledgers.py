@@ -37,7 +37,8 @@ def question(token_id: str, run_id: str = "r", step_id: str = "000001-tool", **f
     (True, False)
     """
     given: dict[str, Any] = {"digest": "d", "scope": "ann", "text": "?", "kind": "tool_call", "asked": 10.0}
-    return PendingQuestion(token_id=token_id, run_id=run_id, step_id=step_id, **{**given, "expires": 20.0, **fields})
+    given |= {"expires": 20.0, **fields}
+    return PendingQuestion(token_id=token_id, run_id=run_id, step_id=step_id, **given)
 
 
 class LedgerContract:

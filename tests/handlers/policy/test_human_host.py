@@ -207,6 +207,7 @@ def test_a_host_is_awaited(host, tmp_path):
 # In several processes
 
 
+ROOT = Path(__file__).parents[3]
 SCRIPT = [sys.executable, "-m", "tests.handlers.policy.host_script"]
 
 
@@ -218,7 +219,7 @@ class Processes:
         self.started: list[subprocess.Popen[str]] = []
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen([*SCRIPT, str(self.folder), *words], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([*SCRIPT, str(self.folder), *words], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         self.started.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

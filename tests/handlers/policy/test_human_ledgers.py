@@ -131,7 +131,10 @@ def test_of_several_processes_each_question_is_answered_by_one(tmp_path):
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        won = {name: json.loads(process.stdout.read() if process.stdout else "") for name, process in zip("abc", processes, strict=True)}
+        won = {
+            name: json.loads(process.stdout.read() if process.stdout else "")
+            for name, process in zip("abc", processes, strict=True)
+        }
     finally:
         for process in processes:
             process.kill()
