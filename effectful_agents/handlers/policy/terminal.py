@@ -57,7 +57,9 @@ class AskInTerminal(ObjectInterpretation[Any, Any]):
         return dataclasses.replace(answer, by=answer.by or _who())
 
     def _informed(self, question: Question) -> Answer:
-        self._write(_lines(question.text))
+        # Indented: a model wrote it, and it is not to look like a question of this program's own.
+        asked = "".join(f"  {line}\n" for line in _lines(question.text).splitlines())
+        self._write(f"The model wants to know:\n{asked}")
         said = self._read("Answer: ")
         return _NOBODY if said is None else Answer(text=said)
 
