@@ -69,7 +69,7 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
     `AgentHost`, takes the token and the answer, in whatever process. The same run, resumed, then goes on with the
     answer; without one it asks the same again, with the same token until that has expired.
 
-    It has to stand inside of a `Journal` that keeps the run, and a policy has to ask (`RiskPolicy`, say).
+    A `Journal` has to keep the run, and a policy has to ask (`RiskPolicy`, say).
 
     Args:
         signer: Signs the tokens: a key of at least 32 bytes, for HMAC-SHA256, or a `Signer`.
@@ -180,8 +180,8 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         if not question.run_id or not question.step_id:
             raise ConfigurationError(
                 f"a person has to be asked ({question.text}), and there is no run that could wait for them. Install a "
-                "journal outside of `HumanInteraction`, as by `harness(journal=…, run_id=…)`, or one who answers in "
-                "place: `AskInTerminal()`, `handler({request_approval: function})`."
+                "journal, as by `harness(journal=…, run_id=…)`, or in place of `HumanInteraction` somebody who answers "
+                "at once: `AskInTerminal()`, `handler({request_approval: function})`."
             )
         if tool := not_made_again():
             raise ConfigurationError(
