@@ -92,13 +92,8 @@ def _waits(signal: Suspended, launch: Launch) -> int:
     print(f"waiting: {one_line(signal)}", file=sys.stderr)
     question, journal = signal.question, launch.options.get("journal")
     if question is not None and journal is not None:
-        journal = os.fsdecode(journal)
-        commands = (
-            ["approvals", journal, "show", question.token_id[:8]],
-            ["resume", question.run_id, launch.script, "--database", journal],
-        )
-        for command in commands:
-            print(f"  {shlex.join(['effectful-agents', *command])}", file=sys.stderr)
+        words = ["resume", question.run_id, launch.script, "--database", os.fsdecode(journal), *launch.arguments]
+        print(f"then: {shlex.join(['effectful-agents', *words])}", file=sys.stderr)
     return 3
 
 

@@ -8,6 +8,7 @@ import dataclasses
 import hmac
 import math
 import os
+import shlex
 from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from typing import Any
 
@@ -161,12 +162,8 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
             except AnswerError as error:
                 again = self._pending(question, digest, f" What was answered could not be used: {error}")
                 kept = self.ledger.ask(again, instead_of=kept.token_id)
-        raise Suspended(
-            f"the run `{kept.run_id}` waits for somebody: {kept.text} Answer it with the token of the `Suspended`, or "
-            "by `effectful-agents approvals`, and resume the run.",
-            question=kept,
-            token=self.token_of(kept),
-        )
+        told = f"the run `{kept.run_id}` waits for somebody: {kept.text} {self._how_to_answer(kept)}"
+        raise Suspended(told, question=kept, token=self.token_of(kept))
 
     @implements(call_assistant)
     def call_assistant(
@@ -175,6 +172,13 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         if not self._offers or (isinstance(env, Scope) and not env.skill.uses_tools):
             return fwd()
         return fwd(messages, response_type, env, self._offers.after(tools))
+
+    def _how_to_answer(self, question: PendingQuestion) -> str:
+        path = getattr(self.ledger, "path", None)
+        if path is None:
+            return "Answer it with the token of this `Suspended`, and resume the run."
+        console = shlex.join(["effectful-agents", "approvals", path, "show", question.token_id[:8]])
+        return f"Answer it with the token of this `Suspended`, or by `{console}` and the like, and resume the run."
 
     def _check_place(self, question: Question) -> None:
         if not question.run_id or not question.step_id:
