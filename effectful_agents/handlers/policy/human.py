@@ -169,9 +169,11 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
     def call_assistant(
         self, messages: Sequence[Message], response_type: Any, env: Mapping[str, Any], tools: Set[Tool] = frozenset()
     ) -> AssistantResult[Any]:
-        if not self._offers or (isinstance(env, Scope) and not env.skill.uses_tools):
-            return fwd()
-        return fwd(messages, response_type, env, self._offers.after(tools))
+        offered = self.discover(env)
+        return fwd(messages, response_type, env, offered.after(tools)) if offered else fwd()
+
+    def discover(self, env: Mapping[str, Any]) -> ToolSet:
+        return ToolSet() if isinstance(env, Scope) and not env.skill.uses_tools else self._offers
 
     def _how_to_answer(self, question: PendingQuestion) -> str:
         path = getattr(self.ledger, "path", None)
@@ -292,14 +294,14 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
 
     def manifest(self) -> Mapping[str, object]:
         return {
+            "stages": ["approval.suspend", "approval.redeem"],
             "approval": {
-                "handler": type(self).__name__,
                 "signer": type(self._signer).__name__,
                 "ledger": type(self.ledger).__name__,
                 "ttl_seconds": self._ttl,
                 "codec": self._encode is not None,
-                "tools": [tool.__name__ for tool in self._offers],
-            }
+                "ask_user": bool(self._offers),
+            },
         }
 
 

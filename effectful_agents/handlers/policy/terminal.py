@@ -111,7 +111,7 @@ class AskInTerminal(ObjectInterpretation[Any, Any]):
         return line.rstrip("\r\n")
 
     def manifest(self) -> Mapping[str, object]:
-        return {"approval": {"handler": type(self).__name__}}
+        return {"stages": ["approval.in_place"]}
 
 
 _NOBODY = Answer(approved=False, reason="nobody answered: the input has ended")
