@@ -41,13 +41,18 @@ def asked_of(question: Question) -> dict[str, Any]:
     }
 
 
-def question_digest(question: Question) -> str:
+def question_digest(question: Question, *, asked_in: str = "") -> str:
     """What stands for all that is asked: equal for equal questions, in every process.
+
+    Args:
+        question: The question.
+        asked_in: What tells apart those who ask it.
 
     >>> question_digest(Question(text="Which city?")) == question_digest(Question(text="Which town?"))
     False
     """
-    return hashlib.blake2b(dumps(asked_of(question)).encode(), digest_size=16).hexdigest()
+    asked = asked_of(question) | ({"asked in": asked_in} if asked_in else {})
+    return hashlib.blake2b(dumps(asked).encode(), digest_size=16).hexdigest()
 
 
 def shown_arguments(effect: ProposedEffect, *, strict: bool = False) -> dict[str, Any]:

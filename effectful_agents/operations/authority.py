@@ -139,9 +139,9 @@ def _answer_to(question: Question) -> Answer:
 
 
 def _place_of_approval(ids: StepIds, step_id: str) -> str:
+    # Not among the steps, which would have other places where nobody has to be asked any more.
     if not step_id:
-        return ids.next("approval")
-    # Below the step and not beside it, which would have the step at another place when its run is resumed.
+        return ids.aside("approval")
     return StepIds(prefix=f"{step_id}/approval/").next("approval")
 
 

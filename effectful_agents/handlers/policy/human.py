@@ -39,9 +39,10 @@ from effectful_agents.handlers.policy.tokens import (
 )
 from effectful_agents.messages import Message
 from effectful_agents.operations.approvals import ConsumptionLedger, PendingQuestion
-from effectful_agents.operations.journal import not_made_again
+from effectful_agents.operations.journal import not_made_again, record
 from effectful_agents.operations.loop import AssistantResult, call_assistant
 from effectful_agents.operations.policy import Answer, ProposedEffect, Question, request_approval
+from effectful_agents.operations.steps import StepIds
 from effectful_agents.operations.world import fresh_id, now
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import Scope, Tool
@@ -153,7 +154,7 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
     @implements(request_approval)
     def request_approval(self, question: Question) -> Answer:
         self._check_place(question)
-        digest = question_digest(question)
+        digest = question_digest(question, asked_in=_instance(question))
         kept = self.ledger.answer_for(question.run_id, question.step_id, digest)
         kept = kept or self.ledger.ask(self._pending(question, digest))
         while kept.answer is not None:
@@ -303,6 +304,12 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
                 "ask_user": bool(self._offers),
             },
         }
+
+
+def _instance(question: Question) -> str:
+    """What tells this run from another one of its name, which somebody has deleted: no answer is for both."""
+    with StepIds(prefix=f"{question.step_id}/question/", run_id=question.run_id):
+        return record(fresh_id)
 
 
 def _about(effect: ProposedEffect) -> dict[str, Any]:

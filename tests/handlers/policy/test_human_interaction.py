@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import pickle
 from typing import Annotated, Any
@@ -537,3 +538,47 @@ def test_the_date_is_a_date():
     with running(store, {}), handler(asks), handler(interaction):
         assert book(datetime.date(2026, 1, 1)) == "booked"
     assert seen == [datetime.date(2026, 5, 1)]
+
+
+# Runs of the same name
+
+
+@pytest.mark.parametrize("answer", [Answer(), Answer(approved=False)], ids=["approved", "refused"])
+def test_an_answer_is_for_the_run_that_asked_and_for_no_other_of_its_name(answer):
+    """The run is deleted, and begun again by the same name: nobody has said anything about that one."""
+    trial, interaction = Trial(), people()
+    first = suspension(trial, interaction)
+    interaction.redeem(first.token, "ann", answer)
+    trial.store.delete("run")
+    second = suspension(trial, interaction)
+    assert second.token != first.token
+    assert second.question.arguments == first.question.arguments
+    interaction.redeem(second.token, "ann", Answer())
+    trial.run(interaction)
+    assert trial.office.sent == SENT
+    trial.store.delete("run")
+    suspension(trial, interaction)
+
+
+def test_journals_that_share_a_ledger_share_no_answers():
+    interaction = people()
+    trials = [Trial(), Trial()]
+    signals = [suspension(trial, interaction) for trial in trials]
+    with pytest.raises(QuestionChanged):  # two runs of one name: the ledger keeps the later one's question
+        interaction.redeem(signals[0].token, "ann", Answer())
+    interaction.redeem(signals[1].token, "ann", Answer())
+    suspension(trials[0], interaction)
+    trials[1].run(interaction)
+    assert [len(trial.office.sent) for trial in trials] == [0, 1]
+
+
+def test_the_same_call_twice_is_asked_about_twice():
+    replies = (("dear helper", [calls("send", to="ann"), calls("send", to="ann"), "done"]),)
+    trial, interaction = Trial(replies=replies), people()
+    for number in range(2):
+        signal = suspension(trial, interaction)
+        assert len(trial.office.sent) == number
+        interaction.redeem(signal.token, "ann", Answer())
+        with pytest.raises(Suspended) if number == 0 else contextlib.nullcontext():
+            trial.run(interaction)
+    assert trial.office.sent == SENT * 2
