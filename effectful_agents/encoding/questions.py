@@ -33,12 +33,14 @@ def asked_of(question: Question) -> dict[str, Any]:
     effect = question.effect
     if effect is None:
         return {"text": question.text}
-    return {
+    asked = {
         "kind": str(effect.kind),
         "name": effect.name,
         "arguments": shown_arguments(effect),
         "reason": question.reason_code,
     }
+    # All of a request, which may be long, by its digest.
+    return asked if effect.request is None else asked | {"request": _digest(effect.request)}
 
 
 def question_digest(question: Question, *, asked_in: str = "") -> str:
@@ -52,7 +54,11 @@ def question_digest(question: Question, *, asked_in: str = "") -> str:
     False
     """
     asked = asked_of(question) | ({"asked in": asked_in} if asked_in else {})
-    return hashlib.blake2b(dumps(asked).encode(), digest_size=16).hexdigest()
+    return _digest(asked)
+
+
+def _digest(data: Any) -> str:
+    return hashlib.blake2b(dumps(data).encode(), digest_size=16).hexdigest()
 
 
 def shown_arguments(effect: ProposedEffect, *, strict: bool = False) -> dict[str, Any]:

@@ -247,9 +247,9 @@ class StepIds:
 
         >>> ids = StepIds()
         >>> ids.next("model"), ids.aside("approval"), ids.next("tool")
-        ('000001-model', 'approval/000001-approval', '000002-tool')
+        ('000001-model', 'aside/000001-approval', '000002-tool')
         """
-        return f"{self.prefix}{kind}/{make_step_id(self._asides.next(), kind)}"
+        return f"{self.prefix}aside/{make_step_id(self._asides.next(), kind)}"
 
     def below(self, step_id: str) -> StepIds:
         """Identifiers for what is nested in a step."""

@@ -10,9 +10,12 @@ from typing import Any
 from effectful_agents.encoding.handwritten import held_to
 from effectful_agents.errors import AnswerError
 from effectful_agents.operations.approvals import PendingQuestion
-from effectful_agents.operations.policy import Answer
+from effectful_agents.operations.policy import Answer, EffectKind
 
 __all__ = ["checked_answer"]
+
+
+_AMENDED = (EffectKind.TOOL_CALL, EffectKind.DELEGATE)
 
 
 def checked_answer(question: PendingQuestion, answer: Answer) -> Answer:
@@ -34,8 +37,8 @@ def checked_answer(question: PendingQuestion, answer: Answer) -> Answer:
         raise AnswerError(f"this is to be answered with a text: {question.text}")
     if answer.arguments is None:
         return answer
-    if question.wants_text or not answer.approved:
-        raise AnswerError("only what is approved has arguments that can be amended.")
+    if question.kind not in _AMENDED or not answer.approved:
+        raise AnswerError("only a call that is approved has arguments that can be amended.")
     return dataclasses.replace(answer, arguments=_checked_arguments(question, answer.arguments))
 
 

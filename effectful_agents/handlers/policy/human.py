@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from typing import Any
 
-from effectful_agents.encoding import tool_codec
+from effectful_agents.encoding import to_jsonable, tool_codec
 from effectful_agents.encoding.questions import amended_arguments, question_digest, shown_arguments
 from effectful_agents.errors import (
     AnswerError,
@@ -316,10 +316,16 @@ def _about(effect: ProposedEffect) -> dict[str, Any]:
     return {
         "kind": str(effect.kind),
         "name": effect.name or str(effect.kind),
-        "arguments": shown_arguments(effect, strict=True),
+        "arguments": shown_arguments(effect, strict=True) | _of_request(effect),
         "parameters": {} if effect.tool is None else _schema_of(effect.tool),
         "risk": effect.risk.name.lower(),
     }
+
+
+def _of_request(effect: ProposedEffect) -> dict[str, Any]:
+    """What a person is shown of a request: its last message."""
+    messages = () if effect.request is None else effect.request["messages"]
+    return {"last message": to_jsonable(messages[-1])} if messages else {}
 
 
 def _schema_of(tool: Tool[..., Any]) -> Mapping[str, Any]:

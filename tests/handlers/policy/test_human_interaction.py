@@ -15,6 +15,7 @@ from effectful_agents import NotHandled, Risk, Skill, Tool, acall, handler, step
 from effectful_agents.errors import (
     AnswerError,
     ConfigurationError,
+    Denied,
     EncodingError,
     OptionError,
     QuestionChanged,
@@ -582,3 +583,81 @@ def test_the_same_call_twice_is_asked_about_twice():
         with pytest.raises(Suspended) if number == 0 else contextlib.nullcontext():
             trial.run(interaction)
     assert trial.office.sent == SENT * 2
+
+
+# Every kind of effect
+
+
+def asks_about(kind: str, name: str = "") -> Policy:
+    return Policy(
+        lambda effect: (
+            Disposition.REQUIRE_APPROVAL if effect.kind == kind and (not name or effect.name == name) else None
+        ),
+        name="asks",
+    )
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_request_to_the_model_is_asked_about(approved):
+    trial, interaction, asks = Trial(replies=(("dear helper", ["done"]),)), people(), asks_about("model_call")
+    signal = suspension(trial, interaction, asks)
+    assert trial.asked_model == []
+    assert "dear helper" in signal.question.arguments["last message"]["content"]
+    with pytest.raises(AnswerError, match="amended"):
+        interaction.redeem(signal.token, "ann", Answer(arguments={"last message": {}}))
+    interaction.redeem(signal.token, "ann", Answer(approved=approved))
+    if approved:
+        assert trial.run(interaction, asks) == "done"
+    else:
+        for _ in range(2):
+            with pytest.raises(Denied, match="refused"):
+                trial.run(interaction, asks)
+    assert len(trial.asked_model) == approved
+
+
+@pytest.mark.parametrize("code", [False, True], ids=["called", "by code"])
+@pytest.mark.parametrize("answer", [Answer(), Answer(approved=False), Answer(arguments={"wish": "tea"})], ids=str)
+def test_a_delegation_is_asked_about(code, answer):
+    first = calls("exec_code", code="print(deputy('mail'))") if code else calls("deputy", wish="mail")
+    replies = (("dear helper", [first, "done"]), ("dear deputy", ["it is seen to"]))
+    trial, interaction, asks = Trial(replies=replies), people(), asks_about("delegate")
+    signal = suspension(trial, interaction, asks)
+    assert (signal.question.name, signal.question.arguments) == ("deputy", {"wish": "mail"})
+    interaction.redeem(signal.token, "ann", answer)
+    assert trial.run(interaction, asks) == "done"
+    wishes = [
+        str(request["messages"]) for request in trial.asked_model if "dear deputy" in str(request["messages"][:2])
+    ]
+    assert len(wishes) == answer.approved
+    assert all(("tea" in wish) is (answer.arguments is not None) for wish in wishes)
+    assert trial.run(people(), asks) == "done"
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_an_import_by_code_is_asked_about(approved):
+    code = "try:\n    import fractions\n    print('imported')\nexcept Exception as error:\n    print(error)"
+    replies = (("dear helper", [calls("exec_code", code=code), calls("send", to="ann"), "done"]),)
+    trial, interaction, asks = Trial(replies=replies), people(), asks_about("import", "fractions")
+    signal = suspension(trial, interaction, asks)
+    assert (signal.question.kind, signal.question.name) == ("import", "fractions")
+    interaction.redeem(signal.token, "ann", Answer(approved=approved))
+    assert trial.run(interaction, asks) == "done"
+    told = [message["content"] for message in trial.asked_model[-1]["messages"] if message["role"] == "tool"]
+    assert ("imported" in told[0]) is approved
+    assert trial.run(people(), asks) == "done"
+    assert trial.office.sent == SENT
+
+
+def test_a_policy_that_no_longer_asks_leaves_the_steps_in_their_places():
+    """Where nobody is asked any more, what comes after has the same place in the journal."""
+    code = "import fractions\nprint(send('ann'))"
+    replies = (("dear helper", [calls("exec_code", code=code), calls("send", to="bob"), "done"]),)
+    trial, interaction = Trial(replies=replies), people()
+    signal = suspension(trial, interaction, asks_about("import", "fractions"))
+    interaction.redeem(signal.token, "ann", Answer())
+    both = Policy(lambda effect: Disposition.REQUIRE_APPROVAL if effect.name in ("fractions", "send") else None)
+    second = suspension(trial, interaction, both)
+    interaction.redeem(second.token, "ann", Answer())
+    never = Policy(lambda effect: None, name="never")
+    assert trial.run(interaction, never) == "done"
+    assert [to for to, _ in trial.office.sent] == ["ann", "bob"]
