@@ -193,6 +193,12 @@ def test_the_help_explains_the_commands(capsys):
 # Runs
 
 
+def test_a_run_that_is_deleted_waits_for_nobody(ledger, capsys):
+    SqliteCheckpointer("runs.db").append(step("monday", ""))
+    assert command(["delete", "monday", "--database", "runs.db"]) == 0
+    assert [one.run_id for one in ledger.questions()] == ["sunday", "tuesday"]
+
+
 def test_a_run_that_waits_is_listed_and_shown_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     store = SqliteCheckpointer("runs.db")
