@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _list(ledger: SqliteLedger, given: argparse.Namespace) -> int:
     at = now()
-    questions = [one for one in ledger.questions() if given.all or one.is_open(at)]
+    questions = ledger.questions(open_at=None if given.all else at)
     print_text("\n".join(_table(questions, given, at)))
     return 0
 

@@ -132,8 +132,13 @@ class ConsumptionLedger(Protocol):
         """A question that was answered, with its answer; None while it is not."""
         ...
 
-    def questions(self, run_id: str | None = None) -> Sequence[PendingQuestion]:
-        """All questions, or those of a run, in the order in which they were asked."""
+    def questions(self, run_id: str | None = None, *, open_at: float | None = None) -> Sequence[PendingQuestion]:
+        """Questions, in the order in which they were asked.
+
+        Args:
+            run_id: The run whose questions they are; None for those of all.
+            open_at: A time at which they can be answered; None for all, whatever has become of them.
+        """
         ...
 
     def forget(self, run_id: str) -> None:

@@ -132,6 +132,12 @@ class LedgerContract:
         assert [one.token_id for one in ledger.questions()] == ["b", "a", "c"]
         assert [one.token_id for one in ledger.questions("run a")] == ["a"]
         assert list(ledger.questions("run d")) == []
+        ledger.consume("a", NO, 15.0)
+        ledger.ask(question("d", expires=12.0))
+        for at, names in ((11.0, ["b", "c", "d"]), (12.0, ["b", "c"]), (20.0, [])):
+            assert [one.token_id for one in ledger.questions(open_at=at)] == names
+        assert [one.token_id for one in ledger.questions("run b", open_at=15.0)] == ["b"]
+        assert list(ledger.questions("run a", open_at=15.0)) == []
 
     def test_the_questions_of_a_run_are_forgotten(self, tmp_path: Path) -> None:
         ledger = self.open_ledger(tmp_path)

@@ -282,8 +282,7 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
 
     def open_questions(self) -> Sequence[PendingQuestion]:
         """What can be answered now, in the order in which it was asked."""
-        at = now()
-        return [question for question in self.ledger.questions() if question.is_open(at)]
+        return self.ledger.questions(open_at=now())
 
     def _read(self, token: str) -> TokenClaims:
         if self._decode is not None:

@@ -114,10 +114,11 @@ class MemoryLedger:
             kept = list(self._kept.values())
         return next((one for one in kept if (one.run_id, one.step_id, one.digest, one.state) == wanted), None)
 
-    def questions(self, run_id: str | None = None) -> Sequence[PendingQuestion]:
+    def questions(self, run_id: str | None = None, *, open_at: float | None = None) -> Sequence[PendingQuestion]:
         with self._lock:
             kept = list(self._kept.values())
-        return [one for one in kept if run_id is None or one.run_id == run_id]
+        of_run = [one for one in kept if run_id is None or one.run_id == run_id]
+        return [one for one in of_run if open_at is None or one.is_open(open_at)]
 
     def forget(self, run_id: str) -> None:
         with self._lock:

@@ -24,6 +24,8 @@ _TABLES = Schema(
             " step_id TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL, scope TEXT NOT NULL,"
             " asked REAL NOT NULL, expires REAL NOT NULL, question TEXT NOT NULL, answer TEXT, answered REAL NOT NULL)",
             "CREATE INDEX approvals_step ON approvals (run_id, step_id)",
+            # What waits is looked for often, among all that was ever answered.
+            "CREATE INDEX approvals_waiting ON approvals (expires) WHERE state = 'waiting'",
         ]
     ],
 )
@@ -100,9 +102,14 @@ class SqliteLedger:
             found = _found(connection, wanted, *map(as_text, (run_id, step_id, digest)))
         return next(iter(found), None)
 
-    def questions(self, run_id: str | None = None) -> Sequence[PendingQuestion]:
+    def questions(self, run_id: str | None = None, *, open_at: float | None = None) -> Sequence[PendingQuestion]:
+        wanted: list[tuple[str, Any]] = []
+        if run_id is not None:
+            wanted.append(("run_id = ?", as_text(run_id)))
+        if open_at is not None:
+            wanted.append(("state = 'waiting' AND expires > ?", float(open_at)))
         with self._database.reading() as connection:
-            return _found(connection, "1") if run_id is None else _found(connection, "run_id = ?", as_text(run_id))
+            return _found(connection, " AND ".join(["1", *(one for one, _ in wanted)]), *(value for _, value in wanted))
 
     def forget(self, run_id: str) -> None:
         with self._database.writing() as connection:

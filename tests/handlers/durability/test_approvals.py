@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
-from typing import Any
+import decimal
+from typing import Any, Literal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from effectful_agents import NotHandled, Risk, Skill, Tool, handler
 from effectful_agents.errors import (
@@ -374,3 +378,57 @@ def test_a_run_whose_program_eats_the_signal_has_not_come_to_its_end():
         with pytest.raises(Suspended):
             trial.office.assist("mail")
     assert trial.status is RunStatus.SUSPENDED
+
+
+# Amended values of all kinds
+
+
+@dataclasses.dataclass
+class Address:
+    street: str
+    since: datetime.date | None = None
+
+
+VALUES: dict[str, Any] = {
+    "amount": st.decimals(allow_nan=False, allow_infinity=False, places=2),
+    "on": st.dates(),
+    "data": st.binary(max_size=20),
+    "pairs": st.lists(st.tuples(st.integers(), st.text(max_size=5)), max_size=3),
+    "address": st.builds(Address, st.text(max_size=5), st.none() | st.dates()),
+    "kind": st.sampled_from(["a", "b"]),
+    "rest": st.lists(st.integers(), max_size=3).map(tuple),
+    "more": st.dictionaries(st.sampled_from(["x", "y"]), st.integers(), max_size=2),
+}
+
+
+@given(amended=st.fixed_dictionaries({}, optional=VALUES))
+@settings(max_examples=60, deadline=None)
+def test_what_is_told_again_is_what_was_live(amended):
+    seen: list[Any] = []
+
+    @Tool.define(rerun=True)
+    def order(
+        amount: decimal.Decimal,
+        on: datetime.date,
+        data: bytes,
+        pairs: list[tuple[int, str]],
+        address: Address,
+        kind: Literal["a", "b"],
+        *rest: int,
+        **more: int,
+    ) -> str:
+        """Order something."""
+        seen.append((amount, on, data, pairs, address, kind, rest, more))
+        return "ordered"
+
+    first = decimal.Decimal(1), datetime.date(2026, 1, 1), b"", [(1, "")], Address("Main"), "a", 1, 2
+    asks = Policy(lambda effect: Disposition.REQUIRE_APPROVAL if effect.name == "order" else None, name="asks")
+    store = MemoryCheckpointer()
+    for person in (Person(Answer(arguments=amended)), Person(AssertionError("asked again"))):
+        with running(store, {}), handler(asks), handler({request_approval: person}):
+            assert order(*first, z=3) == "ordered"
+    live, again = seen
+    assert live == again
+    given = dict(zip(VALUES, live, strict=True))
+    assert {name: given[name] for name in amended} == amended
+    assert [type(value) for value in live] == [type(value) for value in again]

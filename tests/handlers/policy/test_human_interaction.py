@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import datetime
 import pickle
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 import pydantic
 import pytest
 
-from effectful_agents import NotHandled, Risk, Skill, Tool, acall, handler, steps
+from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, acall, handler, steps
 from effectful_agents.errors import (
     AnswerError,
     ConfigurationError,
@@ -661,3 +662,113 @@ def test_a_policy_that_no_longer_asks_leaves_the_steps_in_their_places():
     never = Policy(lambda effect: None, name="never")
     assert trial.run(interaction, never) == "done"
     assert [to for to, _ in trial.office.sent] == ["ann", "bob"]
+
+
+# Wherever code of the model runs, and however tools are called
+
+
+@pytest.mark.parametrize("executor", ["builtin", "restricted"])
+@pytest.mark.parametrize("calling", ["json", "auto", "code"])
+@pytest.mark.parametrize("approved", [True, False])
+def test_whatever_runs_the_code_the_run_waits_in_the_middle_of_it(executor, calling, approved):
+    def first() -> Any:
+        if calling == "code":
+            return calls("send", call="send(to='ann')")
+        return calls("exec_code", code="kept = 1\nprint(send('ann'))\nprint(kept)")
+
+    office, store, interaction = Office(), MemoryCheckpointer(), people()
+    options = {"eval_provider": executor, "tool_calling": calling}
+
+    def run() -> tuple[Any, Any]:
+        model, asked = plays(("dear helper", [first(), "done"]))
+        with running(store, model, **options), handler(ASKING), handler(interaction):
+            return office.assist("mail"), asked[-1]["messages"][-1]["content"]
+
+    with pytest.raises(Suspended) as caught:
+        run()
+    assert office.sent == []
+    interaction.redeem(caught.value.token, "ann", Answer(approved=approved, reason="" if approved else "no"))
+    value, told = run()
+    assert value == "done"
+    assert office.sent == (SENT if approved else [])
+    assert ("sent to ann" in told) is approved
+    assert ("refused" in told) is not approved
+
+
+@dataclasses.dataclass
+class Clerk(Agent):
+    """You are a clerk."""
+
+    sent: list[str] = dataclasses.field(default_factory=list)
+
+    @Tool.define(risk=Risk.HARD_WRITE)
+    def send(self, to: str) -> str:
+        """Send a mail."""
+        ARRIVED.append(to)
+        self.sent.append(to)
+        return f"{len(self.sent)} sent"
+
+    @Skill.define
+    def serve(self, wish: str) -> str:
+        """See to {wish}, dear clerk."""
+        raise NotHandled
+
+
+ARRIVED: list[str] = []
+
+
+def test_an_agent_that_waits_is_what_it_was_when_it_goes_on():
+    """Its history and its fields are those of a run that has never waited; each run begins with a new object."""
+    ARRIVED.clear()
+    store, interaction = MemoryCheckpointer(), people()
+    turns = [calls("send", to="ann"), "first done", calls("send", to="bob"), "second done"]
+    asks = Policy(lambda effect: Disposition.REQUIRE_APPROVAL if effect.name.endswith("send") else None, name="asks")
+
+    def run() -> Clerk:
+        clerk = Clerk()
+        with running(store, plays(("dear clerk", turns))[0]), handler(asks), handler(interaction):
+            assert [clerk.serve("this"), clerk.serve("that")] == ["first done", "second done"]
+        return clerk
+
+    for number, amended in enumerate([None, {"to": "bea"}]):
+        with pytest.raises(Suspended) as caught:
+            run()
+        assert len(ARRIVED) == number
+        interaction.redeem(caught.value.token, "ann", Answer(arguments=amended))
+    for _ in range(2):
+        clerk = run()
+        assert (clerk.sent, ARRIVED) == (["ann", "bea"], ["ann", "bea"])
+        roles = [message["role"] for message in clerk.__history__]
+        assert [role for role in roles if role != "system"] == ["user", "assistant", "tool", "assistant"] * 2
+
+
+def test_a_call_that_waits_leaves_no_trace_in_the_history_of_its_agent():
+    ARRIVED.clear()
+    asks = Policy(lambda effect: Disposition.REQUIRE_APPROVAL if effect.name.endswith("send") else None, name="asks")
+    clerk = Clerk()
+    before = list(clerk.__history__)
+    with running(MemoryCheckpointer(), plays(("dear clerk", [calls("send", to="ann")]))[0]), handler(asks):
+        with handler(people()), pytest.raises(Suspended):
+            clerk.serve("this")
+    assert (list(clerk.__history__), clerk.sent, ARRIVED) == (before, [], [])
+
+
+def test_what_waits_in_a_block_that_goes_on_is_a_run_that_waits():
+    """A program that does several things, and notes which of them wait."""
+    trial, interaction = Trial(), people()
+    model, _ = plays(*WAYS["call"][0])
+    with running(trial.store, model), handler(ASKING), handler(interaction):
+        waiting = []
+        for wish in ("one", "two"):
+            try:
+                trial.office.assist(wish)
+            except Suspended as signal:
+                waiting.append(signal)
+    assert trial.status is RunStatus.SUSPENDED
+    assert len({signal.token for signal in waiting}) == 2
+    for signal in waiting:
+        interaction.redeem(signal.token, "ann", Answer())
+    model, _ = plays(*WAYS["call"][0])
+    with running(trial.store, model), handler(ASKING), handler(interaction):
+        assert [trial.office.assist(wish) for wish in ("one", "two")] == ["done", "done"]
+    assert (trial.office.sent, trial.status) == (SENT * 2, RunStatus.FINISHED)
