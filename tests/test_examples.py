@@ -18,14 +18,17 @@ import pytest
 
 from effectful_agents import fwd, handler, harness
 from effectful_agents.handlers.durability import SqliteCheckpointer
+from effectful_agents.handlers.policy import SqliteLedger
+from effectful_agents.harness.commands import main as console
 from effectful_agents.harness.launcher import main
 from effectful_agents.operations.loop import completion
 from effectful_agents.testing import ScriptedModel, batch, calls, says
 
 EXAMPLES = Path(__file__).parent.parent / "llm_examples"
 NAMES = [
-    *("best_trip", "chatbot", "confirm", "data/planets", "durable/research", "extract", "fan_out", "joke", "limerick"),
-    *("primes", "reasoning/countdown", "remembering", "remembering_facts", "streaming_chat", "vacation", "word_rule"),
+    *("best_trip", "chatbot", "confirm", "data/planets", "durable/approving_mail", "durable/research", "extract"),
+    *("fan_out", "joke", "limerick", "primes", "reasoning/countdown", "remembering", "remembering_facts"),
+    *("streaming_chat", "vacation", "word_rule"),
 ]
 
 
@@ -511,6 +514,75 @@ def test_research_that_is_killed_goes_on(tmp_path):
     assert (tmp_path / "asked").read_text().count("asked") == 3
     steps = SqliteCheckpointer(tmp_path / "runs.db").load("monday").steps()
     assert len([step for step in steps if not step.endswith("-call")]) == 10
+
+
+APPROVING = """
+import os, signal, sys
+from effectful_agents import handler
+from effectful_agents.harness.launcher import main
+from effectful_agents.operations.loop import completion
+from effectful_agents.testing import calls, says
+
+kill_at, asked, *words = sys.argv[1:]
+script = [
+    calls("read_mail", number=1), calls("read_mail", number=2),
+    calls("send_mail", to="ann@example.org", text="Yes, at ten."), says("I answered Ann."),
+]
+
+def model(**request):
+    turn = sum(message["role"] == "assistant" for message in request["messages"])
+    with open(asked, "a") as file:
+        file.write(f"{turn}\\n")
+    if str(turn) == kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return script[turn]
+
+with handler({completion: model}):
+    sys.exit(main(words))
+"""
+
+
+def approving(folder: Path, kill_at: int = -1) -> subprocess.CompletedProcess[str]:
+    """The example in a process that is killed in a turn."""
+    options = ("--model", "scripted", "--journal", folder / "mail.db", "--run-id", "monday", folder)
+    command = [sys.executable, "-c", APPROVING, kill_at, folder / "asked", path("durable/approving_mail"), *options]
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize(
+    ("answer", "outbox"),
+    [
+        (["approve"], "To: ann@example.org. Yes, at ten.\n"),
+        (["refuse", "I will not be there"], None),
+        (["amend", '{"text": "At eleven?"}'], "To: ann@example.org. At eleven?\n"),
+    ],
+    ids=["approved", "refused", "amended"],
+)
+def test_approving_mail_waits_for_the_answer_and_sends_it_once(tmp_path, answer, outbox, capsys):
+    assert approving(tmp_path, kill_at=1).returncode == -signal.SIGKILL
+    for _ in range(2):
+        waits = approving(tmp_path)
+        assert (waits.returncode, waits.stdout) == (3, "")
+        assert waits.stderr.startswith("waiting: the run `monday` waits for somebody: `send_mail` is a hard_write.")
+        assert f"\nthen: effectful-agents resume monday {path('durable/approving_mail')}" in waits.stderr
+    questions = str(tmp_path / "questions.db")
+    (question,) = SqliteLedger(questions).questions()
+    assert f"approvals {questions} show {question.token_id[:8]}" in waits.stderr
+    assert question.arguments == {"to": "ann@example.org", "text": "Yes, at ten."}
+    what, *rest = answer
+    assert console(["approvals", questions, what, question.token_id[:8], *rest]) == 0
+    assert "resume monday" in capsys.readouterr().out
+    assert not (tmp_path / "outbox.txt").exists()
+    assert approving(tmp_path, kill_at=3).returncode == -signal.SIGKILL
+    for _ in range(2):
+        ended = approving(tmp_path)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "I answered Ann.\n", "")
+    sent = tmp_path / "outbox.txt"
+    assert (sent.read_text() if sent.exists() else None) == outbox
+    assert (tmp_path / "approvals.key").stat().st_mode & 0o777 == 0o600
+    # The turns that a process was killed in were asked again, and no others.
+    assert (tmp_path / "asked").read_text().split() == ["0", "1", "1", "2", "3", "3"]
 
 
 # On the model inside the process

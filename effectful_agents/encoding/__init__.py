@@ -35,6 +35,7 @@ the schema that a model is given, the decoding of what the model sends, and the 
     templates    prompts with fields
     sections     sections of a prompt as Markdown
     records      records as text that is the same in every process
+    questions    what people are asked, and the arguments that they amend
     formats      data as lines of text
     outputs      `Schema`: forms of output for code without a skill
     splicing     code that a model wrote, put into the module that it is for, to be checked there

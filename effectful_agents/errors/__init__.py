@@ -28,6 +28,14 @@
       JournalError                 the operator: a journal cannot be written, read, or understood
         RunInUse                   the program: another block, here or in another process, has the run
         LeaseLost                  the program: another process has taken the run from this one
+      TokenError                   whoever redeems a token: nothing was done with it
+        TokenTampered              it was changed, cut, or made with another key
+        TokenScopeMismatch         it is for somebody else
+        TokenExpired               its time is over
+        TokenUsed                  its question has been answered
+        TokenUnknown               the ledger has no question for it
+        QuestionChanged            the run asks something else by now
+      AnswerError                  whoever answers a question: what they said does not fit it
       StorageError                 the operator: a file in which something is kept cannot be read or written
       ProviderError                the provider: `status`, `provider`
         RequestTimeoutError        no answer within the time allowed
@@ -42,6 +50,16 @@
 Errors carry fields, not only text. `retryable` says whether the same request may succeed when it is simply made again.
 """
 
+from effectful_agents.errors.approvals import (
+    AnswerError,
+    QuestionChanged,
+    TokenError,
+    TokenExpired,
+    TokenScopeMismatch,
+    TokenTampered,
+    TokenUnknown,
+    TokenUsed,
+)
 from effectful_agents.errors.base import AgentsError, retryable_for_status
 from effectful_agents.errors.configuration import (
     ConfigurationError,
@@ -91,6 +109,7 @@ from effectful_agents.tracebacks import describe_exception
 
 __all__ = [
     "AgentsError",
+    "AnswerError",
     "Cancelled",
     "CodeStopped",
     "ConfigurationError",
@@ -111,6 +130,7 @@ __all__ = [
     "OptionError",
     "PromptError",
     "ProviderError",
+    "QuestionChanged",
     "RefusalError",
     "ReplayDivergence",
     "RequestTimeoutError",
@@ -122,6 +142,12 @@ __all__ = [
     "StepDenied",
     "StorageError",
     "Suspended",
+    "TokenError",
+    "TokenExpired",
+    "TokenScopeMismatch",
+    "TokenTampered",
+    "TokenUnknown",
+    "TokenUsed",
     "ToolCallDecodingError",
     "ToolCallExecutionError",
     "TypeCheckerError",

@@ -21,7 +21,18 @@ class Signal(BaseException):
 
 
 class Suspended(Signal):
-    """The run waits for somebody's decision and can be resumed."""
+    """The run waits for somebody's decision, and goes on when it is resumed after that.
+
+    Attributes:
+        question: What is asked, as plain data: an `operations.approvals.PendingQuestion`; None where nothing is known.
+        token: With it the question is answered, once. Whoever has it, and is of its scope, may: it is for that person
+            only, and not for logs.
+    """
+
+    def __init__(self, message: str = "", *, question: Any = None, token: str = "") -> None:
+        super().__init__(message)
+        self.question = question
+        self.token = token
 
 
 class Cancelled(Signal):

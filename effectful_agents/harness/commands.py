@@ -18,6 +18,7 @@ usage: effectful-agents run SCRIPT [options]
        effectful-agents fork ID [--at STEP] [--as NEW] --database PATH
        effectful-agents export ID --database PATH
        effectful-agents delete ID --database PATH
+       effectful-agents approvals DB [show ID | approve ID | refuse ID [WHY] | amend ID JSON | answer ID TEXT]
 
 commands:
   run       run a script in the standard stack
@@ -28,6 +29,7 @@ commands:
   fork      make a run of the beginning of another one
   export    print the journal of a run as lines of JSON
   delete    forget a run
+  approvals list what runs ask people, and wait with; show one question, or answer it
 
 `effectful-agents COMMAND --help` explains the options.
 """
@@ -57,6 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from effectful_agents.harness import runs  # noqa: PLC0415 - loads what keeps runs
 
         return runs.main(rest if command == "runs" else [command, *rest], alone=command != "runs")
+    if command == "approvals":
+        from effectful_agents.harness import approvals  # noqa: PLC0415 - loads what keeps questions
+
+        return approvals.main(rest)
     if command in ("-h", "--help"):
         print(_USAGE, end="")
         return 0

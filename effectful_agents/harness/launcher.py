@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import os
+import shlex
 import sys
 import types
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from effectful_agents.errors import (
     ProviderError,
     ReplayDivergence,
     StorageError,
+    Suspended,
     UncertainEffect,
 )
 from effectful_agents.harness import harness
@@ -44,7 +46,8 @@ def main(arguments: Sequence[str] | None = None, *, program: str = "python -m ef
         program: How the program is called, for its help.
 
     Returns:
-        The exit code: that of the script, 1 where it failed, 2 where the command line is wrong.
+        The exit code: that of the script, 1 where it failed, 2 where the command line is wrong, 3 where it waits for
+        somebody's answer.
     """
     return run(parse(sys.argv[1:] if arguments is None else arguments, program))
 
@@ -68,6 +71,8 @@ def run(launch: Launch) -> int:
             _execute(source, module)
     except SystemExit as exit_:
         return _exit_code(exit_)
+    except Suspended as signal:
+        return _waits(signal, launch)
     except KeyboardInterrupt:
         return fail("interrupted.", code=130)
     except (
@@ -80,6 +85,16 @@ def run(launch: Launch) -> int:
     except BaseException as error:
         return show_traceback(error, path)
     return 0
+
+
+def _waits(signal: Suspended, launch: Launch) -> int:
+    """Say what a run waits for, and how it goes on; the exit code is 3."""
+    print(f"waiting: {one_line(signal)}", file=sys.stderr)
+    question, journal = signal.question, launch.options.get("journal")
+    if question is not None and journal is not None:
+        words = ["resume", question.run_id, launch.script, "--database", os.fsdecode(journal), *launch.arguments]
+        print(f"then: {shlex.join(['effectful-agents', *words])}", file=sys.stderr)
+    return 3
 
 
 def read_script(script: str) -> bytes:

@@ -76,7 +76,8 @@ def _head(info: RunInfo, state: RunState) -> Iterator[str]:
         at = f" at {origin['at']}" if origin.get("at") else ""
         yield f"forked from {_printable(str(origin['forked_from']))}{at}"
     if info.error:
-        yield from textwrap.wrap(f"ended with {_printable(info.error)}", 110, subsequent_indent="  ")
+        lead = "" if info.status is RunStatus.SUSPENDED else "ended with "
+        yield from textwrap.wrap(lead + _printable(info.error), 110, subsequent_indent="  ")
 
 
 def _tokens(run: RunInfo) -> str:
@@ -109,7 +110,7 @@ def _steps(info: RunInfo, state: RunState, database: str) -> Iterator[str]:
         assert record is not None
         indent = "  " * step_id.count("/")
         attempt = f"attempt {record.attempt}" if record.attempt > 1 else ""
-        became = "UNCERTAIN" if step_id in to_settle else _became(came, running=info.status is RunStatus.RUNNING)
+        became = "UNCERTAIN" if step_id in to_settle else _became(record, came, info.status)
         digest = (asked.digest if asked else "")[:8]
         facts = [step_id, record.name, attempt, became, digest]
         yield indent + "  ".join(_printable(fact) for fact in facts if fact)
@@ -121,9 +122,11 @@ def _steps(info: RunInfo, state: RunState, database: str) -> Iterator[str]:
             yield f"{indent}    settle it: {shlex.join(command)} with --done VALUE, --redo or --fail [TEXT]"
 
 
-def _became(came: Record | None, *, running: bool) -> str:
+def _became(record: Record, came: Record | None, status: RunStatus) -> str:
+    if came is None and record.kind == "approval" and status is RunStatus.SUSPENDED:
+        return "WAITS FOR AN ANSWER"
     if came is None:
-        return "goes on" if running else "not ended"
+        return "goes on" if status is RunStatus.RUNNING else "not ended"
     if "settled" in came.body:
         return f"settled by {came.body.get('by', 'somebody')}"
     return next((word for key, word in _ENDS.items() if key in came.body), "done")
@@ -156,6 +159,10 @@ def _came(record: Record | None) -> str:
             return text
         case {"response": {"choices": [{"message": dict(message)}, *_]}}:
             return _text(message)
+        case {"value": {"approved": bool(approved), "reason": str(reason), "text": str(text)}} if (
+            record.kind == "approval"
+        ):
+            return ": ".join(filter(None, ["approved" if approved else "refused", text or reason]))
         case {"value": value}:
             return _json(value)
         case {"message": dict(message)}:

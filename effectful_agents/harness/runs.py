@@ -13,6 +13,7 @@ from typing import Any
 from effectful_agents.errors import ConfigurationError, JournalError
 from effectful_agents.handlers.durability import SqliteCheckpointer, settle
 from effectful_agents.handlers.durability.runs import find_run, journal_lines
+from effectful_agents.handlers.policy import SqliteLedger
 from effectful_agents.harness import launcher
 from effectful_agents.harness.launcher import fail, one_line
 from effectful_agents.harness.options import parse_resumption
@@ -124,6 +125,7 @@ def _delete(arguments: Sequence[str], program: str) -> int:
     if given.run not in {info.run_id for info in store.runs()}:  # the journal of one that is damaged cannot be loaded
         find_run(store, given.run)
     store.delete(given.run)
+    SqliteLedger(given.database).forget(given.run)  # where the questions are kept in the same file
     print_text(f"deleted the run {given.run}")
     return 0
 

@@ -80,12 +80,13 @@ def _answered(
 ) -> tuple[ProposedEffect, Decision]:
     """What is decided once a person has answered: they can allow what needs approval, and nothing else."""
     rule = decision.rule
-    if not answer.approved or asked >= _MOST_QUESTIONS:
+    # Not what only counts as true, as the text "no" does.
+    if answer.approved is not True or asked >= _MOST_QUESTIONS:
         message = f"A person refused it: {answer.reason}" if answer.reason else "A person refused it."
         return effect, Decision(Disposition.DENY_STEP, "refused", message, rule=rule)
     approved = effect
     if answer.arguments is not None:
-        approved = dataclasses.replace(effect, arguments=answer.arguments, again=True)
+        approved = _amended(effect, answer)
         effect, decision = judged(approved)
     needs_approval = decision.disposition is Disposition.REQUIRE_APPROVAL
     if decision.disposition > Disposition.REQUIRE_APPROVAL or (
@@ -96,21 +97,39 @@ def _answered(
     return effect, Decision(Disposition.ALLOW, "approved", answer.reason, rule=rule)
 
 
+def _amended(effect: ProposedEffect, answer: Answer) -> ProposedEffect:
+    """An effect with those arguments that a person changed."""
+    if answer.arguments is None:
+        return effect
+    if unknown := [name for name in answer.arguments if name not in effect.arguments]:
+        raise ending_calls(
+            ConfigurationError(
+                f"who answered for `{effect.name}` amended the argument `{unknown[0]}`, which it does not have. It has "
+                f"{', '.join(f'`{name}`' for name in effect.arguments) or 'none'}."
+            )
+        )
+    return dataclasses.replace(effect, arguments={**effect.arguments, **answer.arguments}, again=True)
+
+
 def ask_person(question: Question, number: int = 1) -> Answer:
     """Perform `request_approval` as a step of its own, below the one that it is about, and tell of it.
+
+    Where the question names no step and no run, it gets those that it is asked in.
 
     Args:
         question: What is asked.
         number: 1, and one more for each further question about the same step.
 
     Raises:
-        ConfigurationError: What the handler gave is no answer to it.
+        ConfigurationError: What answers is no `Answer`.
     """
     ids = current_ids()
     if ids is None:
-        return _checked(question, request_approval(question))
+        return _answer_to(question)
+    step_id = _place_of_approval(ids, question.step_id, number)
+    question = dataclasses.replace(question, step_id=question.step_id or step_id, run_id=question.run_id or ids.run_id)
     step = ApprovalStep(
-        step_id=_place_of_approval(ids, question.step_id, number),
+        step_id=step_id,
         phase=Phase.ATTEMPTED,
         skill=cast(Any, ids.skill),  # None where code of the program is asked about
         prompt=None if ids.skill is None else ids.skill.template.stamp,
@@ -122,37 +141,29 @@ def ask_person(question: Question, number: int = 1) -> Answer:
     if emit in interpretation():
         emit(step)
     completed = perform_step(
-        step,
-        lambda: dataclasses.replace(
-            step, phase=Phase.COMPLETED, decision=_checked(question, request_approval(question))
-        ),
+        step, lambda: dataclasses.replace(step, phase=Phase.COMPLETED, decision=_answer_to(question))
     )
     if emit in interpretation():
         emit(completed)
     return completed.decision
 
 
-def _checked(question: Question, answer: Any) -> Answer:
-    wrong = ""
-    if not isinstance(answer, Answer):
-        wrong = f"{type(answer).__name__}, and no `Answer`"
-    elif not isinstance(answer.approved, bool):
-        wrong = f"an `Answer` with approved={answer.approved!r}, which is True or False"
-    elif answer.arguments is not None and (
-        question.effect is None or answer.arguments.keys() != question.effect.arguments.keys()
-    ):
-        wrong = f"an `Answer` with other arguments than those that were asked about: {', '.join(answer.arguments)}"
-    if wrong:
-        error = ConfigurationError(f"the handler of `request_approval` returned {wrong}.")
-        error.ends_call = True
-        raise ending_calls(error)
+def _answer_to(question: Question) -> Answer:
+    try:
+        answer = request_approval(question)
+        if not isinstance(answer, Answer):
+            raise ConfigurationError(
+                f"who handles `request_approval` returns an `Answer`, as `Answer(approved=True)`; this was {answer!r}."
+            )
+    except ConfigurationError as error:  # the model could do nothing about it, and neither could code that eats it
+        raise ending_calls(error) from error.__cause__
     return answer
 
 
 def _place_of_approval(ids: StepIds, step_id: str, number: int = 1) -> str:
+    # Not among the steps, which would have other places where nobody has to be asked any more.
     if not step_id:
-        return ids.next("approval")
-    # Below the step and not beside it, which would have the step at another place when its run is resumed.
+        return ids.aside("approval")
     return f"{step_id}/approval/{make_step_id(number, 'approval')}"
 
 
@@ -160,8 +171,9 @@ def _as_it_was_approved(effect: ProposedEffect) -> ProposedEffect:
     """An effect that has happened, with the arguments that a person gave it, if one was asked."""
     ids, number = current_ids(), 1
     while ids is not None and effect.step_id and attempt_of(_place_of_approval(ids, effect.step_id, number))[1]:
-        question = Question(text="", effect=effect, step_id=effect.step_id)
-        effect = effect.with_arguments(ask_person(question, number).arguments)
+        answer = ask_person(Question(text="", effect=effect, step_id=effect.step_id), number)
+        if answer.arguments is not None:
+            effect = judged(_amended(effect, answer))[0]
         number += 1
     return effect
 

@@ -8,7 +8,7 @@ from typing import Any
 from effectful_agents.operations.steps import StepEvent
 from effectful_agents.runtime import Operation
 
-__all__ = ["attempt_of", "perform_step", "record"]
+__all__ = ["attempt_of", "not_made_again", "perform_step", "record"]
 
 
 @Operation.define
@@ -31,6 +31,15 @@ def perform_step(step: StepEvent, body: Callable[[], StepEvent]) -> Any:
 def attempt_of(step_id: str) -> tuple[int, bool]:
     """Which attempt of a step is coming, and whether it is not made but only told again, from a journal."""
     return 1, False
+
+
+@Operation.define
+def not_made_again() -> str:
+    """The tool that the code is in and that a resumed run would not call again, by name; empty where there is none.
+
+    Whoever suspends the run asks this first: the run could not come back to where it was suspended.
+    """
+    return ""
 
 
 @Operation.define

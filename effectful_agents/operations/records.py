@@ -137,6 +137,8 @@ class RunStatus(enum.StrEnum):
 
     RUNNING = "running"
     """A process has it."""
+    SUSPENDED = "suspended"
+    """It waits for somebody's answer. Resumed, it goes on, or asks again if there is none."""
     INTERRUPTED = "interrupted"
     """Nobody has it, and it has not ended: it can be resumed."""
     FAILED = "failed"

@@ -208,7 +208,7 @@ class StepIds:
     ('000001-model', '000002-tool/000001-call')
     """
 
-    __slots__ = ("_outer", "_places", "depth", "opens", "prefix", "run_id", "skill")
+    __slots__ = ("_asides", "_outer", "_places", "depth", "opens", "prefix", "run_id", "skill")
 
     def __init__(
         self, skill: Skill[..., Any] | None = None, prefix: str = "", depth: int = 0, run_id: str = ""
@@ -219,6 +219,7 @@ class StepIds:
         self.run_id = run_id
         self.opens = False
         self._places = _Places()
+        self._asides = _Places()
 
     def __enter__(self) -> Self:
         self._outer = _ids.get()
@@ -241,6 +242,15 @@ class StepIds:
         """The identifier that the next step gets if it is of this kind."""
         return self.prefix + make_step_id(self._places.given + 1, kind)
 
+    def aside(self, kind: str) -> str:
+        """An identifier for what is counted by itself, so that the steps have their places whether it happens or not.
+
+        >>> ids = StepIds()
+        >>> ids.next("model"), ids.aside("approval"), ids.next("tool")
+        ('000001-model', 'aside/000001-approval', '000002-tool')
+        """
+        return f"{self.prefix}aside/{make_step_id(self._asides.next(), kind)}"
+
     def below(self, step_id: str) -> StepIds:
         """Identifiers for what is nested in a step."""
         return StepIds(self.skill, f"{step_id}/", self.depth, self.run_id)
@@ -256,7 +266,8 @@ class StepIds:
         opens, self.opens = self.opens, False
         ids = StepIds(skill, self.prefix if opens else f"{self.next('call')}/", self.depth_inside, self.run_id)
         if opens:
-            ids._places = self._places  # what handlers do around the call has its places among the steps of it
+            # What handlers do around the call has its places among the steps of it.
+            ids._places, ids._asides = self._places, self._asides
         return ids
 
 

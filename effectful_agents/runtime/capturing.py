@@ -15,7 +15,7 @@ import threading
 from collections.abc import Generator
 from typing import Any, TextIO
 
-__all__ = ["captured"]
+__all__ = ["captured", "uncaptured"]
 
 _NAMES = ("stdout", "stderr")
 
@@ -96,3 +96,8 @@ def _end() -> None:
             stream = getattr(sys, name)
             if isinstance(stream, _Routed):
                 setattr(sys, name, stream._behind)
+
+
+def uncaptured(stream: Any) -> Any:
+    """The stream itself, where one stands in for it: for what is meant for a person, and not for who runs the code."""
+    return stream._behind if isinstance(stream, _Routed) else stream

@@ -24,7 +24,7 @@ from effectful_agents.operations.history import (
     load_state,
     save_state,
 )
-from effectful_agents.operations.journal import attempt_of, perform_step, record
+from effectful_agents.operations.journal import attempt_of, not_made_again, perform_step, record
 from effectful_agents.operations.loop import (
     DecodedToolCall,
     call_agent,
@@ -118,6 +118,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     model_in_use: lambda: model_in_use(),
     perform_step: lambda: perform_step(STEP, _made),
     attempt_of: lambda: attempt_of("000001-model"),
+    not_made_again: lambda: not_made_again(),
     record: lambda: record(_taken),
     get_history: lambda: get_history(),
     append_message: lambda: append_message(USER),

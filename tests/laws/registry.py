@@ -44,7 +44,17 @@ from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, Memory
 from effectful_agents.handlers.observability import SystemPromptDumper
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
-from effectful_agents.handlers.policy import DecisionLog, Governance, GrantEffects, Limits, Policy, RiskPolicy
+from effectful_agents.handlers.policy import (
+    AskInTerminal,
+    DecisionLog,
+    Governance,
+    GrantEffects,
+    HumanInteraction,
+    Limits,
+    MemoryLedger,
+    Policy,
+    RiskPolicy,
+)
 from effectful_agents.handlers.policy.rules import Redaction
 from effectful_agents.handlers.provision import Fallback, RateLimit
 from effectful_agents.handlers.provision.http import HttpModel
@@ -145,6 +155,8 @@ SAMPLES: Mapping[type, Make] = {
     MemoryTools: lambda around: MemoryTools(),
     RecallPrompter: lambda around: RecallPrompter(),
     MemoryKeeper: lambda around: MemoryKeeper(InMemoryStore(), MemoryScope("acme")),
+    AskInTerminal: lambda around: AskInTerminal(io.StringIO("y\n" * 9), around.terminal),
+    HumanInteraction: lambda around: HumanInteraction(bytes(32), binding="ann", consumption=MemoryLedger()),
 }
 
 NEEDED = (ScriptedModel, AgentLoop, LexicalToolExtractor, HistoryBuilder, BuiltinExecutor, TenacityRetryer)
@@ -227,6 +239,10 @@ def _keeper_that_tells(around: Surroundings) -> MemoryKeeper:
     return MemoryKeeper(InMemoryStore(), MemoryScope("acme"), extractor=tell)
 
 
+def _with_ask_user(_: Surroundings) -> HumanInteraction:
+    return HumanInteraction(bytes(32), binding="ann", consumption=MemoryLedger(), ask_user=True)
+
+
 _SHORT: Mapping[type, Make] = {
     ToolOutputCap: lambda around: _NotedCap(150),
     HistoryCompactor: lambda around: HistoryCompactor(limit=30),
@@ -304,6 +320,13 @@ ORDERED: tuple[Ordered, ...] = (
         )
         for caller in (ExpressionToolCaller, MixedToolCaller)
         for extractor in (LexicalToolExtractor, ImplicitToolExtractor)
+    ),
+    Ordered(AgentLoop, HumanInteraction, _TERMINAL, {HumanInteraction: _with_ask_user}),
+    Ordered(
+        DeferredTools,
+        HumanInteraction,
+        "it defers what is offered further inside, `ask_user` too",
+        {HumanInteraction: _with_ask_user},
     ),
     Ordered(
         HistoryBuilder,

@@ -24,6 +24,7 @@ from effectful_agents.handlers.durability import SQLitePersister, transaction
 from effectful_agents.handlers.execution import BuiltinExecutor, RestrictedPythonExecutor
 from effectful_agents.handlers.loop import AgentLoop
 from effectful_agents.handlers.memory import MemoryKeeper
+from effectful_agents.handlers.policy import AskInTerminal, HumanInteraction
 from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.world import fresh_id
@@ -63,6 +64,7 @@ def stack_with(cls: type, around: Surroundings) -> list[Any]:
 FORWARDING_NOTHING = (
     *(ScriptedModel, AgentLoop, LiteLLMConfigurer, BuiltinExecutor, RestrictedPythonExecutor, SQLitePersister),
     MemoryKeeper,
+    *(AskInTerminal, HumanInteraction),
 )
 """These answer some of their operations all alone."""
 

@@ -64,7 +64,15 @@ SAMPLES: list[BaseException] = [
     errors.RefusalError("x", provider="acme"),
     errors.ContextLengthError("x", prompt_tokens=9, limit=8, provider="acme"),
     errors.Signal("x"),
-    errors.Suspended("x"),
+    errors.TokenError("x"),
+    errors.TokenTampered("x"),
+    errors.TokenScopeMismatch("x"),
+    errors.TokenExpired("x"),
+    errors.TokenUsed("x"),
+    errors.TokenUnknown("x"),
+    errors.QuestionChanged("x"),
+    errors.AnswerError("x"),
+    errors.Suspended("x", question=["send", {"to": "ann"}], token="t"),
     errors.Cancelled("x"),
 ]
 

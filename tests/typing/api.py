@@ -21,7 +21,11 @@ from effectful_agents import (
     steps,
     stream,
 )
+from effectful_agents.handlers.durability import Journal
+from effectful_agents.handlers.policy import AgentHost, HumanInteraction, MemoryLedger, ask_user
 from effectful_agents.messages import StreamEvent
+from effectful_agents.operations.approvals import ConsumptionLedger
+from effectful_agents.operations.policy import Answer
 from effectful_agents.operations.steps import StepEvent
 
 
@@ -216,3 +220,24 @@ def first_class() -> None:
     assert_type(apply(joke, "cats"), Joke)
     tools: list[Tool[..., Any]] = [cities, book]
     assert_type(tools[0].risk, Risk)
+
+
+def approvals() -> None:
+    def compose(scope: str, resources: object) -> Callable[[str], Joke]:
+        return joke
+
+    def scope_of(claims: dict[str, str]) -> str | None:
+        return claims.get("sub")
+
+    host = AgentHost(
+        compose,
+        HumanInteraction(b"0" * 32, consumption="runs.db"),
+        scope_for_claims=scope_of,
+        journal=lambda run_id: Journal(run_id, "runs.db"),
+        stack=harness(model="gpt-5-mini"),
+    )
+    outcome = host.start({"sub": "ann"}, "cats")
+    assert_type(outcome.value, Joke | None)
+    assert_type(host.redeem(outcome.token, {"sub": "ann"}, Answer(approved=True)).suspended, bool)
+    assert_type(HumanInteraction(b"0" * 32, consumption=MemoryLedger(), binding="ann").ledger, ConsumptionLedger)
+    assert_type(ask_user("When?"), str)

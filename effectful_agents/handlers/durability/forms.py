@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from effectful_agents.encoding import encode_result, to_jsonable
+from effectful_agents.encoding.questions import asked_of, declared_type, question_digest
 from effectful_agents.errors import EncodingError, JournalError, ToolCallExecutionError
 from effectful_agents.handlers.durability.requests import RequestLog, difference, request_of
 from effectful_agents.handlers.durability.written import (
@@ -19,11 +20,12 @@ from effectful_agents.handlers.durability.written import (
     written_error,
 )
 from effectful_agents.operations.loop import DecodedToolCall, model_in_use
+from effectful_agents.operations.policy import Answer, Question
 from effectful_agents.operations.records import Durability, Phase, Record, RunState
-from effectful_agents.operations.steps import DelegateStep, ModelStep, ToolStep
+from effectful_agents.operations.steps import ApprovalStep, DelegateStep, ModelStep, ToolStep
 from effectful_agents.types import Skill, Tool
 
-__all__ = ["CallForm", "DirectForm", "Form", "ModelForm", "RecordForm", "ToolForm", "form_of"]
+__all__ = ["ApprovalForm", "CallForm", "DirectForm", "Form", "ModelForm", "RecordForm", "ToolForm", "form_of"]
 
 
 @dataclasses.dataclass
@@ -51,6 +53,10 @@ class Form[R]:
 
     keeps_silent = False
     """Whether a result that cannot be written down is no error: the code that called for it has it."""
+    may_change = False
+    """Whether it is made anew, and the run goes on, where something else is asked now than was recorded."""
+    told_again = False
+    """Whether the recorded result is given whatever is asked now: what it was for has happened."""
 
     @property
     def durability(self) -> Durability:
@@ -258,6 +264,44 @@ class DirectForm(Form[Any]):
         return read_any(body, self._result_type)
 
 
+class ApprovalForm(Form[ApprovalStep]):
+    """A question to a person. It can be asked again: what is asked for the first time has been answered by nobody."""
+
+    may_change = True
+
+    def __init__(self, step: ApprovalStep) -> None:
+        question: Question = step.question
+        effect = question.effect
+        self._step = step
+        self._signature = None if effect is None or effect.tool is None else effect.tool.__signature__
+        self.told_again = effect is not None and effect.replayed
+        name = "ask" if effect is None else effect.name or str(effect.kind)
+        asked = asked_of(question) | {"text": question.text}
+        super().__init__(step.step_id, "approval", name, question_digest(question), asked, repeatable=True)
+
+    @property
+    def durability(self) -> Durability:
+        return Durability.DURABLE  # asking again does no harm, and annoys
+
+    def differs(self, state: RunState, recorded: Record) -> str:
+        return ""  # it is about something else, and its name says so
+
+    def came(self, result: ApprovalStep) -> dict[str, Any]:
+        answer: Answer = result.decision
+        said: dict[str, Any] = dataclasses.asdict(dataclasses.replace(answer, arguments=None))
+        if answer.arguments is not None:
+            given = answer.arguments.items()
+            said["arguments"] = {name: write_any(value, declared_type(self._signature, name)) for name, value in given}
+        return {"value": said}
+
+    def result(self, body: Mapping[str, Any]) -> ApprovalStep:
+        said = dict(body["value"])
+        if said["arguments"] is not None:
+            given = said["arguments"].items()
+            said["arguments"] = {name: read_any(value, declared_type(self._signature, name)) for name, value in given}
+        return dataclasses.replace(self._step, phase=Phase.COMPLETED, decision=Answer(**said))
+
+
 class RecordForm(Form[Any]):
     """A value from outside."""
 
@@ -309,4 +353,6 @@ def form_of(step: Any, log: RequestLog) -> Form[Any]:
         return ModelForm(step, log)
     if isinstance(step, ToolStep):
         return ToolForm(step)
+    if isinstance(step, ApprovalStep):
+        return ApprovalForm(step)
     raise JournalError(f"a journal cannot write down a step of the class `{type(step).__name__}`.")

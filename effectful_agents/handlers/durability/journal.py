@@ -16,7 +16,7 @@ from effectful_agents.handlers.durability.pending import Pending
 from effectful_agents.handlers.durability.run import Run
 from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer
 from effectful_agents.operations.history import load_state, save_state
-from effectful_agents.operations.journal import attempt_of, perform_step, record
+from effectful_agents.operations.journal import attempt_of, not_made_again, perform_step, record
 from effectful_agents.operations.loop import call_agent
 from effectful_agents.operations.records import SCHEMA, Checkpointer
 from effectful_agents.operations.steps import StepEvent, current_ids
@@ -133,6 +133,10 @@ class Journal(ObjectInterpretation[Any, Any]):
         run = self._running()
         known = None if run is None else run.attempt_of(step_id)
         return fwd() if known is None else known
+
+    @implements(not_made_again)
+    def not_made_again(self) -> str:
+        return (Pending.not_made_again() if self._running() is not None else "") or fwd()
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:

@@ -14,6 +14,7 @@ from effectful_agents.errors import (
     EncodingError,
     JournalError,
     ReplayDivergence,
+    Suspended,
     UncertainEffect,
 )
 from effectful_agents.handlers.durability.forms import Form
@@ -103,6 +104,8 @@ class Pending:
         _pending.set(self._outer)
         if isinstance(error, _ENDS):
             self._run.ended(error)
+        elif isinstance(error, Suspended):
+            self._run.suspended(error)
         # A signal is no result, and neither is what only comes through from a step inside.
         elif isinstance(error, Exception) and not self._is_replayed and not self._form.again:
             self._failed(error)
@@ -187,6 +190,17 @@ class Pending:
             return False
         here._entered_own = True
         return True
+
+    @staticmethod
+    def not_made_again() -> str:
+        """The tool in which the code is and that may not be called again, by name."""
+        here = _pending.get()
+        while here is not None:
+            form = here._form
+            if form.kind == "tool" and not (form.again or form.repeatable):
+                return form.name
+            here = here._outer
+        return ""
 
     @staticmethod
     def changes_program() -> None:

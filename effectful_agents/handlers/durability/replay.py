@@ -102,7 +102,7 @@ def _failed(record: Record) -> bool:
     """Whether a step failed that can be made again: a request to a model, or one that could wait to be written."""
     if "not made" in record.body:  # nobody allowed it: now somebody may
         return True
-    repeatable = record.kind == "model" or record.durability is Durability.DEFERRABLE
+    repeatable = record.kind in ("model", "approval") or record.durability is Durability.DEFERRABLE
     return repeatable and "error" in record.body and "settled" not in record.body
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 from effectful_agents.errors import (
     JournalError,
     ReplayDivergence,
+    Suspended,
     UncertainEffect,
 )
 from effectful_agents.handlers.durability.forms import Form
@@ -58,6 +60,7 @@ class Run:
         self._waiting: list[Record] = []
         self._writing = threading.RLock()
         self._ended_by: BaseException | None = None
+        self._suspended_by: Suspended | None = None
         self._met: set[str] = set()
 
     # --- from its beginning to its end -------------------------------------------------------------------------------
@@ -74,7 +77,9 @@ class Run:
             except BaseException as error:
                 self._close(_status(self._ended_by or error), error)
                 raise
-            self._close("finished" if self._ended_by is None else _status(self._ended_by), self._ended_by)
+            # A program that eats the signal has not come to its end for that.
+            ended_by = self._ended_by or self._suspended_by
+            self._close("finished" if ended_by is None else _status(ended_by), ended_by)
         finally:
             if self._lease is not None:
                 self._lease.release()
@@ -103,7 +108,8 @@ class Run:
         if self.finished and not self._reopened and status == "finished":
             return
         self._reopen()
-        body = {"status": status} | ({"error": summary(error)} if error is not None else {})
+        told = {} if error is None else {"error": str(error) if isinstance(error, Suspended) else summary(error)}
+        body = {"status": status} | told
         try:
             self._write_about_run(Phase.COMPLETED, body)
         except JournalError:
@@ -228,6 +234,10 @@ class Run:
             if instead is not None:
                 raise self.ended(ReplayDivergence(_other_step(self, form, instead)))
             return known
+        if form.may_change and known.asked.name == form.name:
+            if form.told_again or known.asked.digest == form.digest:
+                return known
+            return dataclasses.replace(known, outcome=Outcome.NEW, attempt=known.asked.attempt + 1)
         where = form.differs(self._replay.state, known.asked)
         if where or known.asked.digest != form.digest or known.asked.name != form.name:
             where = where or difference(known.asked.name, form.name, "what is called") or "what is asked is different"
@@ -245,6 +255,10 @@ class Run:
         self._ended_by = self._ended_by or error
         return error
 
+    def suspended(self, signal: Suspended) -> None:
+        """Note that the run waits for somebody."""
+        self._suspended_by = signal
+
     def restore(self, receiver: Any, changed: Mapping[str, Any], record: Record) -> None:
         """Change an object as a step did, whose end was recorded."""
         self._restored.restore(receiver, changed, self._replay.ended(record))
@@ -253,6 +267,8 @@ class Run:
 def _status(error: BaseException) -> str:
     if isinstance(error, UncertainEffect):
         return "uncertain"
+    if isinstance(error, Suspended):
+        return "suspended"
     if isinstance(error, ReplayDivergence):
         return "diverged"
     return "failed" if isinstance(error, Exception) else "interrupted"

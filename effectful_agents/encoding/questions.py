@@ -1,0 +1,154 @@
+"""Questions to people: what is asked as plain JSON, and the arguments that they amend."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from effectful_agents.encoding.records import dumps
+from effectful_agents.encoding.tools import tool_codec
+from effectful_agents.encoding.values import encode
+from effectful_agents.errors import AnswerError, EncodingError
+from effectful_agents.operations.policy import ProposedEffect, Question
+
+__all__ = [
+    "amended_arguments",
+    "asked_of",
+    "declared_type",
+    "printable",
+    "printable_text",
+    "question_digest",
+    "shown_arguments",
+]
+
+
+def asked_of(question: Question) -> dict[str, Any]:
+    """What is asked, as JSON: of an effect what it is, with its arguments; otherwise the text.
+
+    The text about an effect is not part of it: it may tell the time of day.
+    """
+    effect = question.effect
+    if effect is None:
+        return {"text": question.text}
+    asked = {
+        "kind": str(effect.kind),
+        "name": effect.name,
+        "arguments": shown_arguments(effect),
+        "reason": question.reason_code,
+    }
+    # All of a request, which may be long, by its digest.
+    return asked if effect.request is None else asked | {"request": _digest(effect.request)}
+
+
+def question_digest(question: Question, *, asked_in: str = "") -> str:
+    """What stands for all that is asked: equal for equal questions, in every process.
+
+    Args:
+        question: The question.
+        asked_in: What tells apart those who ask it.
+
+    >>> question_digest(Question(text="Which city?")) == question_digest(Question(text="Which town?"))
+    False
+    """
+    asked = asked_of(question) | ({"asked in": asked_in} if asked_in else {})
+    return _digest(asked)
+
+
+def _digest(data: Any) -> str:
+    return hashlib.blake2b(dumps(data).encode(), digest_size=16).hexdigest()
+
+
+def shown_arguments(effect: ProposedEffect, *, strict: bool = False) -> dict[str, Any]:
+    """The arguments of an effect as JSON.
+
+    Args:
+        effect: The effect.
+        strict: Whether each must have such a form; otherwise only the class is told of one that has none.
+
+    Raises:
+        EncodingError: `strict`, and one has none.
+    """
+    signature = None if effect.tool is None else effect.tool.__signature__
+    shown = {}
+    for name, value in effect.arguments.items():
+        try:
+            shown[name] = _shown(value, declared_type(signature, name))
+        except EncodingError as error:
+            if strict:
+                raise EncodingError(
+                    f"nobody can be asked about `{effect.name}`: its argument `{name}`, of the class "
+                    f"`{type(value).__name__}`, cannot be shown to them."
+                ) from error
+            shown[name] = {"class": type(value).__qualname__}
+    return shown
+
+
+def declared_type(signature: inspect.Signature | None, name: str) -> Any:
+    """The type that a parameter is declared with; Any where it has none, or takes several arguments."""
+    parameter = None if signature is None else signature.parameters.get(name)
+    if parameter is None or parameter.annotation is parameter.empty:
+        return Any
+    return Any if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) else parameter.annotation
+
+
+def _shown(value: Any, tp: Any) -> Any:
+    try:
+        return json.loads(dumps(encode(value, tp)))
+    except EncodingError:
+        return json.loads(dumps(encode(value)))
+
+
+def amended_arguments(effect: ProposedEffect, amended: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an effect, with those that a person changed.
+
+    Args:
+        effect: What they were asked about.
+        amended: Those that they changed, as JSON; the others stay.
+
+    Returns:
+        All arguments, as values of the types that the tool declares.
+
+    Raises:
+        AnswerError: They are none that the tool takes.
+    """
+    if effect.tool is None:
+        raise AnswerError(f"`{effect.name or effect.kind}` has no arguments that can be amended; approve or refuse it.")
+    if unknown := [name for name in amended if name not in effect.arguments]:
+        known = ", ".join(f"`{name}`" for name in effect.arguments)
+        raise AnswerError(f"`{effect.name}` has no parameter `{unknown[0]}`; it has {known or 'none'}.")
+    try:
+        bound = tool_codec(effect.tool).decode({**_sent(effect), **amended}, strict=True)
+    except ValueError as error:
+        raise AnswerError(f"what was amended cannot be used: {error}") from error
+    return {**effect.arguments, **{name: bound.arguments[name] for name in amended}}
+
+
+def _sent(effect: ProposedEffect) -> dict[str, Any]:
+    """The arguments as a model would send them: `**kwargs` are not one argument, but each of them is."""
+    shown = shown_arguments(effect)
+    signature = effect.tool.__signature__ if effect.tool is not None else inspect.Signature()
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            shown |= shown.pop(name, {})
+    return shown
+
+
+def printable(value: Any) -> str:
+    r"""JSON for a terminal: what steers one, or turns the direction of the text, is written as an escape.
+
+    >>> print(printable({"to": "ann\x1b[2J", "note": "über"}))
+    {"to": "ann\u001b[2J", "note": "über"}
+    """
+    return printable_text(json.dumps(value, ensure_ascii=False))
+
+
+def printable_text(text: str) -> str:
+    r"""Text for a terminal, in one line, with such characters as escapes.
+
+    >>> printable_text("two\nlines")
+    'two\\nlines'
+    """
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)

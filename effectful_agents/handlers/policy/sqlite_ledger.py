@@ -1,0 +1,165 @@
+"""A ledger in an SQLite file: several processes share it, and it outlives them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from effectful_agents.handlers.policy.ledgers import answered, asked
+from effectful_agents.operations.approvals import PendingQuestion, QuestionState
+from effectful_agents.operations.policy import Answer
+from effectful_agents.storage import Damaged, Database, Schema, as_text, of_text
+
+__all__ = ["SqliteLedger"]
+
+_TABLES = Schema(
+    "approvals",
+    [
+        [
+            "CREATE TABLE approvals (place INTEGER PRIMARY KEY, token_id TEXT NOT NULL UNIQUE, run_id TEXT NOT NULL,"
+            " step_id TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL, scope TEXT NOT NULL,"
+            " asked REAL NOT NULL, expires REAL NOT NULL, question TEXT NOT NULL, answer TEXT, answered REAL NOT NULL)",
+            "CREATE INDEX approvals_step ON approvals (run_id, step_id)",
+            # What waits is looked for often, among all that was ever answered.
+            "CREATE INDEX approvals_waiting ON approvals (expires) WHERE state = 'waiting'",
+        ]
+    ],
+)
+
+_ROW = "token_id, run_id, step_id, digest, state, scope, asked, expires, question, answer, answered"
+_TEXTS = ("text", "kind", "name", "risk", "reason_code")
+_OBJECTS = ("arguments", "parameters")
+
+
+class SqliteLedger:
+    """Keep questions and answers in an SQLite file on a disk of this machine, for several threads, tasks and processes.
+
+    It may be the file that keeps the journals. What `consume` has returned is on the disk.
+
+    Args:
+        path: The file; it is made, with the folders above it, where there is none.
+
+    Raises:
+        OptionError: `path` names no file.
+        StorageError: It cannot be written, is damaged, no SQLite database, or was written by a later version of the
+            package. Each of the methods raises it too; then nothing was written.
+
+    >>> import tempfile
+    >>> from effectful_agents.operations.approvals import PendingQuestion
+    >>> question = PendingQuestion(token_id="t", run_id="r", step_id="s", digest="d", scope="ann", text="?", expires=9)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = SqliteLedger(f"{folder}/runs.db")
+    ...     _ = ledger.ask(question)
+    ...     ledger.close()
+    ...     SqliteLedger(f"{folder}/runs.db").find("t") == question
+    True
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._database = Database(path, _TABLES, durable=True)
+
+    @property
+    def path(self) -> str:
+        """The file, with all folders."""
+        return self._database.path
+
+    def ask(self, question: PendingQuestion, *, instead_of: str = "") -> PendingQuestion:
+        row = _row(question)
+        with self._database.writing() as connection:
+            of_step = _found(connection, "run_id = ? AND step_id = ?", row[1], row[2])
+            kept, changes = asked(of_step, question, instead_of)
+            for token_id, state in changes.items():
+                connection.execute(
+                    "UPDATE approvals SET state = ? WHERE token_id = ?", (state.value, as_text(token_id))
+                )
+            if kept is question:
+                places = ", ".join("?" * len(row))
+                connection.execute(f"INSERT INTO approvals ({_ROW}) VALUES ({places})", row)
+        return kept
+
+    def find(self, token_id: str) -> PendingQuestion | None:
+        with self._database.reading() as connection:
+            return next(iter(_found(connection, "token_id = ?", as_text(token_id))), None)
+
+    def consume(self, token_id: str, answer: Answer, at: float) -> PendingQuestion:
+        said = _text_of(dataclasses.asdict(answer))  # before the transaction: it may be no JSON
+        with self._database.writing() as connection:
+            before = next(iter(_found(connection, "token_id = ?", as_text(token_id))), None)
+            question = answered(before, answer, at)
+            connection.execute(
+                "UPDATE approvals SET state = ?, answer = ?, answered = ? WHERE token_id = ?",
+                (question.state.value, said, question.answered, as_text(token_id)),
+            )
+        return question
+
+    def answer_for(self, run_id: str, step_id: str, digest: str) -> PendingQuestion | None:
+        wanted = "run_id = ? AND step_id = ? AND digest = ? AND state = 'answered'"
+        with self._database.reading() as connection:
+            found = _found(connection, wanted, *map(as_text, (run_id, step_id, digest)))
+        return next(iter(found), None)
+
+    def questions(self, run_id: str | None = None, *, open_at: float | None = None) -> Sequence[PendingQuestion]:
+        wanted: list[tuple[str, Any]] = []
+        if run_id is not None:
+            wanted.append(("run_id = ?", as_text(run_id)))
+        if open_at is not None:
+            wanted.append(("state = 'waiting' AND expires > ?", float(open_at)))
+        with self._database.reading() as connection:
+            return _found(connection, " AND ".join(["1", *(one for one, _ in wanted)]), *(value for _, value in wanted))
+
+    def forget(self, run_id: str) -> None:
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM approvals WHERE run_id = ?", (as_text(run_id),))
+
+    def close(self) -> None:
+        """Close the file; it is opened again where the ledger is used once more."""
+        self._database.close()
+
+
+def _found(connection: sqlite3.Connection, where: str, *values: Any) -> list[PendingQuestion]:
+    chosen = f"SELECT {_ROW} FROM approvals WHERE {where} ORDER BY place"
+    return [_question(row) for row in connection.execute(chosen, values).fetchall()]
+
+
+def _row(question: PendingQuestion) -> tuple[Any, ...]:
+    told = {name: getattr(question, name) for name in _TEXTS}
+    told |= {name: dict(getattr(question, name)) for name in _OBJECTS}
+    return (
+        *map(as_text, (question.token_id, question.run_id, question.step_id, question.digest)),
+        question.state.value,
+        as_text(question.scope),
+        float(question.asked),
+        float(question.expires),
+        _text_of(told),
+        None if question.answer is None else _text_of(dataclasses.asdict(question.answer)),
+        float(question.answered),
+    )
+
+
+def _question(row: Sequence[Any]) -> PendingQuestion:
+    token_id, run_id, step_id, digest, state, scope, at, expires, told, answer, when = row
+    try:
+        return PendingQuestion(
+            token_id=of_text(token_id),
+            run_id=of_text(run_id),
+            step_id=of_text(step_id),
+            digest=of_text(digest),
+            scope=of_text(scope),
+            asked=float(at),
+            expires=float(expires),
+            state=QuestionState(state),
+            answer=None if answer is None else Answer(**json.loads(answer)),
+            answered=float(when),
+            **json.loads(told),
+        )
+    except (ValueError, TypeError) as error:
+        raise Damaged(f"a question that is kept cannot be read: {error}") from error
+
+
+def _text_of(data: Any) -> str:
+    """JSON of ASCII characters, in which lone surrogates survive any encoding."""
+    return json.dumps(data, separators=(",", ":"))
