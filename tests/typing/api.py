@@ -21,7 +21,18 @@ from effectful_agents import (
     steps,
     stream,
 )
+from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, SqliteMemoryStore, WorkingWindow
 from effectful_agents.messages import StreamEvent
+from effectful_agents.operations.memory import (
+    Memory,
+    MemoryScope,
+    MemoryStore,
+    consolidate_memory,
+    flush_memory,
+    forget,
+    recall,
+    remember,
+)
 from effectful_agents.operations.steps import StepEvent
 
 
@@ -216,3 +227,35 @@ def first_class() -> None:
     assert_type(apply(joke, "cats"), Joke)
     tools: list[Tool[..., Any]] = [cities, book]
     assert_type(tools[0].risk, Risk)
+
+
+@Skill.define(tools=False)
+def facts(request: str, answer: str) -> list[str]:
+    """Facts of {request} {answer}."""
+    raise NotHandled
+
+
+def embed(texts: Sequence[str]) -> list[list[float]]:
+    return [[float(len(text))] for text in texts]
+
+
+async def embed_later(texts: Sequence[str]) -> list[list[float]]:
+    return embed(texts)
+
+
+def use_memory() -> None:
+    scope = MemoryScope("acme", user="ann")
+    stores: list[MemoryStore] = [
+        InMemoryStore(),
+        SqliteMemoryStore("a.db", embed),
+        SqliteMemoryStore("b.db", embed_later),
+    ]
+    keeper = MemoryKeeper(
+        stores[0], scope, extractor=facts, consolidator=lambda texts: texts[:1], working_window=WorkingWindow(3)
+    )
+    with handler(keeper):
+        assert_type(remember("Tea.", tags=["drink"], metadata={"n": 1}), Memory)
+        assert_type(recall("tea", 3, kind="fact"), Sequence[Memory])
+        assert_type(consolidate_memory(), Sequence[Memory])
+        assert_type(flush_memory(), int)
+        assert_type(forget("1", before=2.0), int)
