@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError, DecodingError, OptionError, ProviderError
+from effectful_agents.errors import ConfigurationError, DecodingError, OptionError, ProviderError, StepDenied
 from effectful_agents.handlers.memory.calls import RememberedCall
 from effectful_agents.handlers.memory.checking import check_memories, check_number
 from effectful_agents.handlers.memory.exchange import answer_text, given_text, request_text
@@ -65,8 +65,8 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
 
     What was recalled is not shown to the model: that is for `RecallPrompter`. Tools and the program may perform
     `recall`, `remember` and `forget` themselves, and `MemoryTools` has the model do so. The keeper reaches the store in
-    the rules of these operations only, so a handler that refuses one of them, wherever it stands, has that stage not
-    happen.
+    the rules of these operations only, so what a policy refuses, wherever it stands, does not happen: a denied step
+    leaves the call without that stage, and a refusal that ends the run ends the call.
 
     Where the model of an extractor or a consolidator fails, or its reply cannot be decoded, the call ends well all the
     same: what was said is remembered as it is, and the log has a warning. Anything else that they or the store raise
@@ -192,20 +192,27 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         return fwd() if call is None else call.recalled if call.is_here else ()
 
     def _retrieve(self, query: str) -> Sequence[Memory]:
-        found = list(recall(query, self.limit))
-        latest = () if self.working_window is None else self.working_window.latest()
+        found, latest = list[Memory](), list[Memory]()
+        with _going_without():
+            found += recall(query, self.limit)
+        if self.working_window is not None:
+            with _going_without():
+                latest += self.working_window.latest()
         known = {memory.id for memory in found}
         return [*found, *(memory for memory in latest if memory.id not in known)]
 
     def _end(self, request: str, answer: str) -> None:
         facts = self._extracted(request, answer)
         if facts is None or self.working_window is not None:
-            remember(f"Asked: {request}\nAnswered: {answer}", kind=INTERACTION)
+            with _going_without():
+                remember(f"Asked: {request}\nAnswered: {answer}", kind=INTERACTION)
         for text in facts or ():
-            remember(text, kind="fact")
-        flush_memory()
+            with _going_without():
+                remember(text, kind="fact")
+        with _going_without():
+            flush_memory()
         if self.consolidator is not None:
-            with _going_on("the memories stay as they are, and the next call tries again"):
+            with _going_without(), _going_on("the memories stay as they are, and the next call tries again"):
                 consolidate_memory(self.consolidate_after)
 
     def _extracted(self, request: str, answer: str) -> list[str] | None:
@@ -302,6 +309,11 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         begun = call.batch if call is not None and call.batch else ids.run_id
         said = "\0".join([begun, ids.coming("record"), self.scope.key, kind, text])
         return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _going_without() -> contextlib.AbstractContextManager[Any]:
+    """Have a call go on without a stage that a policy denies; one that is to end the call raises `Denied`."""
+    return contextlib.suppress(StepDenied)
 
 
 @contextlib.contextmanager
