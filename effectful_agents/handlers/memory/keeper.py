@@ -142,12 +142,12 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         self.consolidate_after = consolidate_after
 
     def manifest(self) -> Mapping[str, object]:
-        """What it consists of, as plain JSON; the scope as a digest."""
+        """What it consists of, as plain JSON: the effects that it needs to be granted, and the scope as a digest."""
         consolidates = self.consolidator is not None
         performed = [recall, remember, flush_memory, *([consolidate_memory] if consolidates else [])]
         return {
             "stages": ["retrieval", "write", "flush", *(["consolidation"] if consolidates else [])],
-            "grants": [MEMORY_EFFECTS[operation] for operation in performed],
+            "effects": [MEMORY_EFFECTS[operation] for operation in performed],
             "store": type(self.store).__name__,
             "scope": self.scope.digest,
             "limit": self.limit,

@@ -84,12 +84,13 @@ class MemoryTools(PromptInjectingInterpretation):
     # perform the operations of memory, for which a `MemoryKeeper` has to be there.
 
     def manifest(self) -> Mapping[str, object]:
-        # What it consists of, as plain JSON.
+        # What it consists of, as plain JSON: the effects that its tools need to be granted.
         performed = memory.recall, memory.remember, memory.forget
-        return {
-            "tools": sorted(tool.__name__ for tool in _TOOLS),
-            "grants": sorted({memory.MEMORY_EFFECTS[operation] for operation in performed}),
-        }
+        return {"effects": sorted({memory.MEMORY_EFFECTS[operation] for operation in performed})}
+
+    def discover(self, env: Mapping[str, Any]) -> ToolSet:
+        # The tools that it offers, whatever a skill sees.
+        return _TOOLS
 
     @implements(call_system)
     def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:

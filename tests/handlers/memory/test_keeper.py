@@ -806,7 +806,7 @@ def test_the_manifest_says_what_there_is_and_shows_no_names() -> None:
     manifest = keeper.manifest()
     assert manifest == {
         "stages": ["retrieval", "write", "flush", "consolidation"],
-        "grants": ["memory_read", "memory_write", "memory_flush", "memory_consolidate"],
+        "effects": ["memory_read", "memory_write", "memory_flush", "memory_consolidate"],
         "store": "InMemoryStore",
         "scope": MemoryScope("acme", user="ann").digest,
         "limit": 8,
@@ -816,6 +816,6 @@ def test_the_manifest_says_what_there_is_and_shows_no_names() -> None:
         "consolidate_after": 50,
     }
     assert "ann" not in str({**manifest, "store": ""})
-    assert MemoryKeeper(InMemoryStore(), ANN).manifest()["grants"] == ["memory_read", "memory_write", "memory_flush"]
+    assert MemoryKeeper(InMemoryStore(), ANN).manifest()["effects"] == ["memory_read", "memory_write", "memory_flush"]
     assert MemoryKeeper(InMemoryStore(), BOB).manifest() != MemoryKeeper(InMemoryStore(), ANN).manifest()
-    assert RecallPrompter().manifest() == {"stages": ["prompting"], "grants": [], "max_characters": 8000}
+    assert RecallPrompter().manifest() == {"stages": ["prompting"], "max_characters": 8000}

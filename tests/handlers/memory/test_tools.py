@@ -11,6 +11,7 @@ from effectful_agents import NotHandled, Risk, Skill, handler, harness
 from effectful_agents.errors import Denied, MissingHandlerError
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools
 from effectful_agents.handlers.memory import tools as memory_tools
+from effectful_agents.handlers.policy import composition_manifest
 from effectful_agents.operations import memory
 from effectful_agents.operations.memory import Memory
 from effectful_agents.testing import ScriptedModel, batch, calls
@@ -78,10 +79,15 @@ def test_what_they_can_do_is_declared() -> None:
         Risk.SOFT_WRITE,
         Risk.DESTRUCTIVE,
     ]
-    assert MemoryTools().manifest() == {
-        "tools": ["forget", "recall", "remember"],
-        "grants": ["memory_read", "memory_write"],
+    with handler(MemoryTools()):
+        manifest = composition_manifest(facts)
+    assert {row["tool"]: row["risk"] for row in manifest.tools} == {
+        "forget": "DESTRUCTIVE",
+        "recall": "READ",
+        "remember": "SOFT_WRITE",
     }
+    assert manifest.handlers[-1]["states"] == {"effects": ["memory_read", "memory_write"]}
+    assert manifest.grants == ()  # it needs them, and grants nothing
 
 
 def test_a_policy_sees_the_effect_behind_the_tool() -> None:
