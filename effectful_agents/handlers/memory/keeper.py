@@ -15,7 +15,8 @@ from effectful_agents.handlers.memory.checking import check_memories, check_numb
 from effectful_agents.handlers.memory.exchange import answer_text, given_text, request_text
 from effectful_agents.handlers.memory.window import WorkingWindow
 from effectful_agents.messages import UserMessage
-from effectful_agents.messages.text import safe_text
+from effectful_agents.messages.text import safe_text, text_for_reading
+from effectful_agents.operations.history import admit_message
 from effectful_agents.operations.journal import record
 from effectful_agents.operations.loop import call_agent, call_user
 from effectful_agents.operations.memory import (
@@ -173,17 +174,17 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
             # A call whose request nobody has written was not made here: a journal has answered it, say.
             if call.request is not None:
                 with call.ending():
-                    self._end(call.request, answer_text(value, skill, args, kwargs))
+                    self._end(call.request, _admitted(answer_text(value, skill, args, kwargs)))
             return value
 
     @implements(call_user)
     def call_user(self, user_prompt: PromptSection) -> UserMessage:
         call = RememberedCall.running(self)
         if call is not None and call.is_here and call.request is None:
-            call.begin(request_text(user_prompt))
+            call.begin(_admitted(request_text(user_prompt)))
             if call.is_in_run:
                 call.batch = record(fresh_id, str)
-            call.recalled = self._retrieve(call.given() or call.request or "")
+            call.recalled = self._retrieve(_admitted(call.given()) or call.request or "")
         return fwd()
 
     @implements(recalled)
@@ -309,6 +310,11 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         begun = call.batch if call is not None and call.batch else ids.run_id
         said = "\0".join([begun, ids.coming("record"), self.scope.key, kind, text])
         return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _admitted(text: str) -> str:
+    """A text as rules for what enters a conversation leave it: what they take out is not to be remembered either."""
+    return text_for_reading(admit_message({"role": "user", "content": text})["content"]) if text else ""
 
 
 def _going_without() -> contextlib.AbstractContextManager[Any]:

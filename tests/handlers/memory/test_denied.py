@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, override
 
 import pytest
 
 from effectful_agents import NotHandled, Skill, Tool, handler, harness
-from effectful_agents.errors import Denied, StepDenied
+from effectful_agents.errors import Denied, GovernanceRefused, StepDenied
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools, RecallPrompter, WorkingWindow
-from effectful_agents.handlers.policy import GrantEffects, Policy
+from effectful_agents.handlers.policy import Governance, GrantEffects, Policy
+from effectful_agents.handlers.policy.rules import Redaction, Refuse, Rule
 from effectful_agents.operations.memory import Memory, remember
 from effectful_agents.operations.policy import Disposition
 from effectful_agents.runtime import Layers
 from effectful_agents.testing import ScriptedModel, calls
-from tests.handlers.memory.remembering import ANN, remembering, said, texts
+from tests.handlers.memory.remembering import ANN, performed, remembering, said, texts
 
 GRANTED = ("model_call", "tool_call", "delegate", "import")
 
@@ -171,3 +172,41 @@ def test_of_facts_each_is_decided_about() -> None:
     with remembering("Done.", keeper=keeper), handler(Policy(judge)):
         work("Tea?")
     assert texts(store.memories(ANN)) == ["A fact.", "Another."]
+
+
+CARD = "4111 1111 1111 1111"
+
+
+@pytest.mark.parametrize("restore", [True, False], ids=["restored", "as it is"])
+@pytest.mark.parametrize("inside", [True, False], ids=["rules inside of the keeper", "outside of it"])
+def test_what_rules_take_out_of_a_call_is_not_remembered_either(inside: bool, restore: bool) -> None:
+    asked: list[str] = []
+
+    class Asked(InMemoryStore):
+        @override
+        def search(self, scope: Any, query: str, limit: int, kind: str | None = None) -> Any:
+            asked.append(query)
+            return super().search(scope, query, limit, kind)
+
+    store = Asked()
+    keeper = MemoryKeeper(store, ANN, extractor=lambda request, answer: [request, answer])
+    rules = Governance([Redaction(restore=restore)])
+    layers = [keeper, rules] if inside else [rules, keeper]
+    with handler(harness(system_prompt="brief", eval_provider="none")), handler(ScriptedModel(f"It is {CARD}.")):
+        with handler(Layers(*layers, RecallPrompter())):
+            assert (CARD in work(f"My card is {CARD}.")) == restore
+    kept = texts(store.memories(ANN))
+    assert len(kept) == 2
+    assert CARD not in str([asked, kept])
+    assert "My card is" in kept[0]
+
+
+def test_a_request_that_is_refused_is_neither_recalled_for_nor_remembered() -> None:
+    store = InMemoryStore()
+    refusing = Rule("no tea", ingress=lambda text: Refuse("No tea.") if "tea" in text else None)
+    seen: list[Any] = []
+    with remembering(keeper=MemoryKeeper(store, ANN)), handler(Governance([refusing])), handler(performed(seen)):
+        with pytest.raises(GovernanceRefused, match="No tea"):
+            work("My tea?")
+    assert seen == []
+    assert list(store.memories(ANN)) == []
