@@ -9,7 +9,14 @@ import logging
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError, DecodingError, OptionError, ProviderError, StepDenied
+from effectful_agents.errors import (
+    ConfigurationError,
+    DecodingError,
+    GovernanceRefused,
+    OptionError,
+    ProviderError,
+    StepDenied,
+)
 from effectful_agents.handlers.memory.calls import RememberedCall
 from effectful_agents.handlers.memory.checking import check_memories, check_number
 from effectful_agents.handlers.memory.exchange import answer_text, given_text, request_text
@@ -171,10 +178,12 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         call = RememberedCall.coming(self, lambda: given_text(_as_prompted(skill), args, kwargs))
         with call.entered():
             value = fwd()
-            # A call whose request nobody has written was not made here: a journal has answered it, say.
-            if call.request is not None:
+            # A call whose request nobody has written was not made here: a journal or a function has answered it.
+            if call.request is not None or call.has_written:
                 with call.ending():
-                    self._end(call.request, _admitted(answer_text(value, skill, args, kwargs)))
+                    if call.request is not None:
+                        self._write(call.request, answer_text(value, skill, args, kwargs))
+                    self._publish()
             return value
 
     @implements(call_user)
@@ -202,7 +211,11 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         known = {memory.id for memory in found}
         return [*found, *(memory for memory in latest if memory.id not in known)]
 
-    def _end(self, request: str, answer: str) -> None:
+    def _write(self, request: str, answer: str) -> None:
+        try:
+            answer = _admitted(answer)
+        except GovernanceRefused:
+            return  # it may be answered, and not enter a later conversation
         facts = self._extracted(request, answer)
         if facts is None or self.working_window is not None:
             with _going_without():
@@ -210,6 +223,8 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         for text in facts or ():
             with _going_without():
                 remember(text, kind="fact")
+
+    def _publish(self) -> None:
         with _going_without():
             flush_memory()
         if self.consolidator is not None:

@@ -210,3 +210,12 @@ def test_a_request_that_is_refused_is_neither_recalled_for_nor_remembered() -> N
             work("My tea?")
     assert seen == []
     assert list(store.memories(ANN)) == []
+
+
+def test_an_answer_that_could_not_be_asked_is_given_and_not_remembered() -> None:
+    store = InMemoryStore()
+    refusing = Rule("no tea", ingress=lambda text: Refuse("No tea.") if "tea" in text else None)
+    replies = (calls("keep", text="Milk."), "Have some tea.")
+    with remembering(*replies, keeper=MemoryKeeper(store, ANN)), handler(Governance([refusing])):
+        assert work("What now?") == "Have some tea."
+    assert texts(store.memories(ANN)) == ["Milk."]

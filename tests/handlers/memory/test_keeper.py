@@ -298,6 +298,23 @@ def test_a_call_that_nobody_made_is_not_remembered() -> None:
     assert (seen, list(store.memories(ANN))) == ([], [])
 
 
+def test_what_a_function_remembers_that_answers_a_skill_is_kept() -> None:
+    store, seen = InMemoryStore(), list[Any]()
+
+    def answer(text: str) -> str:
+        remember(text)
+        if "fail" in text:
+            raise LookupError(text)
+        return "Done."
+
+    with remembering(keeper=MemoryKeeper(store, ANN)), handler({chat: answer}), handler(performed(seen)):
+        assert chat("Tea.") == "Done."
+        with pytest.raises(LookupError, match="fail"):
+            chat("This will fail.")
+    assert texts(store.memories(ANN)) == ["Tea."]
+    assert [name for name, *_ in seen] == ["remember", "flush", "remember"]
+
+
 def test_an_agent_remembers_beyond_its_object() -> None:
     class Guide(Agent):
         """A guide."""
