@@ -298,16 +298,16 @@ def test_a_call_that_nobody_made_is_not_remembered() -> None:
     assert (seen, list(store.memories(ANN))) == ([], [])
 
 
-def test_what_a_function_remembers_that_answers_a_skill_is_kept() -> None:
+def test_what_a_function_remembers_that_answers_in_the_place_of_a_model_is_kept() -> None:
     store, seen = InMemoryStore(), list[Any]()
 
-    def answer(text: str) -> str:
+    def answer(skill: Any, text: str) -> str:
         remember(text)
         if "fail" in text:
             raise LookupError(text)
         return "Done."
 
-    with remembering(keeper=MemoryKeeper(store, ANN)), handler({chat: answer}), handler(performed(seen)):
+    with handler(Layers({call_agent: answer}, MemoryKeeper(store, ANN))), handler(performed(seen)):
         assert chat("Tea.") == "Done."
         with pytest.raises(LookupError, match="fail"):
             chat("This will fail.")
