@@ -19,6 +19,9 @@ from effectful_agents.types.walk import ToolSet
 __all__ = ["MemoryTools"]
 
 
+_MOST = 50
+
+
 @dataclasses.dataclass(frozen=True)
 class Remembered:
     """Something that was remembered.
@@ -52,9 +55,9 @@ def recall(query: str, limit: int = 5) -> list[Remembered]:
 
     Args:
         query: Words that may stand in it.
-        limit: How many at most.
+        limit: How many at most; never more than 50.
     """
-    return [Remembered(one.id, one.text) for one in memory.recall(query, max(limit, 0))]
+    return [Remembered(one.id, one.text) for one in memory.recall(query, min(max(limit, 0), _MOST))]
 
 
 @Tool.define(risk=Risk.DESTRUCTIVE, idempotent=True)

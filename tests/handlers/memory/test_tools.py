@@ -73,6 +73,15 @@ def test_hasty_arguments_do_no_harm() -> None:
     assert "Tea is green." in texts(store.memories(ANN))
 
 
+def test_no_more_than_fifty_are_recalled() -> None:
+    store = InMemoryStore()
+    store.write(ANN, [Memory(str(number), "Tea.", ANN) for number in range(60)])
+    with remembering(calls("recall", query="tea", limit=10**9), "Oh.", keeper=MemoryKeeper(store, ANN)) as model:
+        with handler(MemoryTools()):
+            chat("Everything!")
+    assert len(json.loads(model.requests[1]["messages"][-1]["content"])) == 50
+
+
 def test_what_they_can_do_is_declared() -> None:
     assert [tool.risk for tool in (memory_tools.recall, memory_tools.remember, memory_tools.forget)] == [
         Risk.READ,
