@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
-from effectful_agents import NotHandled, Skill, acall, fwd, handler, harness, run
+from effectful_agents import NotHandled, Skill, fwd, handler, harness
 from effectful_agents.errors import Denied, NetworkError
-from effectful_agents.handlers.loop import steps, stream
 from effectful_agents.handlers.memory import (
     InMemoryStore,
     MemoryKeeper,
@@ -21,6 +19,7 @@ from effectful_agents.handlers.memory import (
     SqliteMemoryStore,
     WorkingWindow,
 )
+from effectful_agents.handlers.policy import CompositionManifest, GrantEffects, composition_manifest
 from effectful_agents.operations.memory import (
     MemoryScope,
     MemoryStore,
@@ -29,11 +28,13 @@ from effectful_agents.operations.memory import (
     recall,
     remember,
 )
-from effectful_agents.operations.steps import FinalStep
 from effectful_agents.runtime import Layers
 from effectful_agents.testing import ScriptedModel
+from tests.profiles.ways import WAYS
 
 SCOPE = MemoryScope("acme")
+GRANTS = ("model_call", "memory_read", "memory_write", "memory_flush")
+STACK = harness(system_prompt="brief", eval_provider="none").layers
 FIRST, SECOND = "My tea is green tea.", "Which tea is mine?"
 
 
@@ -41,32 +42,6 @@ FIRST, SECOND = "My tea is green tea.", "Which tea is mine?"
 def chat(text: str) -> str:
     """{text}"""
     raise NotHandled
-
-
-def by_steps(text: str) -> Any:
-    *_, last = steps(chat, text)
-    assert isinstance(last, FinalStep)
-    return last.value
-
-
-def by_stream(text: str) -> Any:
-    with stream(chat, text) as call:
-        for _ in call:
-            pass
-        return call.value
-
-
-def awaited(text: str) -> Any:
-    return anyio.run(acall, chat, text)
-
-
-WAYS: dict[str, Callable[[str], Any]] = {
-    "called": chat,
-    "run": lambda text: run(chat, text).value,
-    "steps": by_steps,
-    "stream": by_stream,
-    "awaited": awaited,
-}
 
 
 @pytest.fixture(params=["in memory", "in a file"])
@@ -100,8 +75,12 @@ class Composition:
             flush_memory: self._noted("flush"),
             consolidate_memory: self._noted("consolidation"),
         }
-        stack = harness(system_prompt="brief", eval_provider="none")
-        with handler(stack), handler(ScriptedModel(*replies)) as scripted, handler(self.layers), handler(observed):
+        with (
+            handler(Layers(*STACK)),
+            handler(ScriptedModel(*replies)) as scripted,
+            handler(self.layers),
+            handler(observed),
+        ):
             yield
         self.requests += scripted.requests
 
@@ -116,20 +95,43 @@ def both_calls(composition: Composition, call: Callable[[str], Any] = chat) -> N
         assert [call(text) for text in (FIRST, SECOND)] == ["Noted.", "Green tea."]
 
 
+def attested(composition: Composition, *policies: Any) -> CompositionManifest:
+    return composition_manifest(chat, stack=Layers(*STACK, composition.layers, *policies))
+
+
 def test_the_manifest_says_what_is_composed_and_nothing_else(store: MemoryStore) -> None:
-    manifest = Composition(store).keeper.manifest()
-    assert manifest["stages"] == ["retrieval", "write", "flush"]
-    assert manifest["grants"] == ["memory_read", "memory_write", "memory_flush"]
-    assert (manifest["extractor"], manifest["consolidator"], manifest["working_window"]) == (None, None, None)
-    assert "acme" not in json.dumps(manifest)
-    with_consolidator = Composition(store, consolidator=lambda texts: texts).keeper.manifest()
-    assert with_consolidator["grants"] == ["memory_read", "memory_write", "memory_flush", "memory_consolidate"]
+    manifest = attested(Composition(store))
+    assert manifest.stages == ("retrieval", "write", "flush", "prompting")
+    assert (manifest.grants, manifest.enforcement) == ((), "nothing decides")  # the keeper grants itself nothing
+    (keeper,) = (row["states"] for row in manifest.handlers if row["handler"] == "MemoryKeeper")
+    assert keeper["effects"] == ["memory_read", "memory_write", "memory_flush"]
+    assert (keeper["extractor"], keeper["consolidator"], keeper["working_window"]) == (None, None, None)
+    assert "acme" not in manifest.to_json()
+
+
+def test_the_digest_changes_with_what_is_composed() -> None:
+    store = InMemoryStore()
+    compositions: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
+        ({}, ()),
+        ({"scope": MemoryScope("acme", user="ann")}, ()),
+        ({"shown": False}, ()),
+        ({"limit": 3}, ()),
+        ({"working_window": WorkingWindow(2)}, ()),
+        ({"extractor": lambda request, answer: request}, ()),
+        ({"consolidator": lambda texts: texts}, ()),
+        ({}, (GrantEffects(*GRANTS),)),
+    ]
+    digests = [attested(Composition(store, **options), *policies).digest for options, policies in compositions]
+    assert len(set(digests)) == len(digests)
+    assert attested(Composition(InMemoryStore())).digest == digests[0]
+    with_consolidator = Composition(store, consolidator=lambda texts: texts)
+    assert "consolidation" in attested(with_consolidator).stages
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_stages_happen_and_their_effect_remains(store: MemoryStore, way: str) -> None:
     composition = Composition(store)
-    both_calls(composition, WAYS[way])
+    both_calls(composition, functools.partial(WAYS[way], chat))
     assert composition.stages == ["retrieval", "write", "flush"] * 2
     assert composition.messages[0] == FIRST
     assert composition.messages[1].startswith(SECOND + "\n")
@@ -179,6 +181,19 @@ def test_control_without_writing_nothing_is_recalled(store: MemoryStore) -> None
     both_calls(composition)
     assert composition.stages == ["retrieval", "flush"] * 2
     assert composition.messages == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(("missing", "stages"), [("memory_read", 1), ("memory_write", 2), ("memory_flush", 3)])
+def test_control_a_missing_grant_ends_the_call_and_is_named(store: MemoryStore, missing: str, stages: int) -> None:
+    composition = Composition(store)
+    grants = GrantEffects(*(grant for grant in GRANTS if grant != missing))
+    with composition.model("Noted."), handler(grants), pytest.raises(Denied, match=missing):
+        chat(FIRST)
+    assert composition.stages == ["retrieval", "write", "flush"][:stages]
+    assert list(store.memories(SCOPE)) == []
+    with composition.model("Noted."), handler(GrantEffects(*GRANTS)):
+        chat(FIRST)
+    assert len(store.memories(SCOPE)) == 1
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,20 @@ from effectful_agents import (
     stream,
 )
 from effectful_agents.handlers.durability import Journal
+from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, SqliteMemoryStore, WorkingWindow
 from effectful_agents.handlers.policy import AgentHost, HumanInteraction, MemoryLedger, ask_user
 from effectful_agents.messages import StreamEvent
 from effectful_agents.operations.approvals import ConsumptionLedger
+from effectful_agents.operations.memory import (
+    Memory,
+    MemoryScope,
+    MemoryStore,
+    consolidate_memory,
+    flush_memory,
+    forget,
+    recall,
+    remember,
+)
 from effectful_agents.operations.policy import Answer
 from effectful_agents.operations.steps import StepEvent
 
@@ -241,3 +252,35 @@ def approvals() -> None:
     assert_type(host.redeem(outcome.token, {"sub": "ann"}, Answer(approved=True)).suspended, bool)
     assert_type(HumanInteraction(b"0" * 32, consumption=MemoryLedger(), binding="ann").ledger, ConsumptionLedger)
     assert_type(ask_user("When?"), str)
+
+
+@Skill.define(tools=False)
+def facts(request: str, answer: str) -> list[str]:
+    """Facts of {request} {answer}."""
+    raise NotHandled
+
+
+def embed(texts: Sequence[str]) -> list[list[float]]:
+    return [[float(len(text))] for text in texts]
+
+
+async def embed_later(texts: Sequence[str]) -> list[list[float]]:
+    return embed(texts)
+
+
+def use_memory() -> None:
+    scope = MemoryScope("acme", user="ann")
+    stores: list[MemoryStore] = [
+        InMemoryStore(),
+        SqliteMemoryStore("a.db", embed),
+        SqliteMemoryStore("b.db", embed_later),
+    ]
+    keeper = MemoryKeeper(
+        stores[0], scope, extractor=facts, consolidator=lambda texts: texts[:1], working_window=WorkingWindow(3)
+    )
+    with handler(keeper):
+        assert_type(remember("Tea.", tags=["drink"], metadata={"n": 1}), Memory)
+        assert_type(recall("tea", 3, kind="fact"), Sequence[Memory])
+        assert_type(consolidate_memory(), Sequence[Memory])
+        assert_type(flush_memory(), int)
+        assert_type(forget("1", before=2.0), int)

@@ -9,13 +9,21 @@ import logging
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError, DecodingError, OptionError, ProviderError
+from effectful_agents.errors import (
+    ConfigurationError,
+    DecodingError,
+    GovernanceRefused,
+    OptionError,
+    ProviderError,
+    StepDenied,
+)
 from effectful_agents.handlers.memory.calls import RememberedCall
 from effectful_agents.handlers.memory.checking import check_memories, check_number
 from effectful_agents.handlers.memory.exchange import answer_text, given_text, request_text
 from effectful_agents.handlers.memory.window import WorkingWindow
 from effectful_agents.messages import UserMessage
-from effectful_agents.messages.text import safe_text
+from effectful_agents.messages.text import safe_text, text_for_reading
+from effectful_agents.operations.history import admit_message
 from effectful_agents.operations.journal import record
 from effectful_agents.operations.loop import call_agent, call_user
 from effectful_agents.operations.memory import (
@@ -65,8 +73,8 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
 
     What was recalled is not shown to the model: that is for `RecallPrompter`. Tools and the program may perform
     `recall`, `remember` and `forget` themselves, and `MemoryTools` has the model do so. The keeper reaches the store in
-    the rules of these operations only, so a handler that refuses one of them, wherever it stands, has that stage not
-    happen.
+    the rules of these operations only, so what a policy refuses, wherever it stands, does not happen: a denied step
+    leaves the call without that stage, and a refusal that ends the run ends the call.
 
     Where the model of an extractor or a consolidator fails, or its reply cannot be decoded, the call ends well all the
     same: what was said is remembered as it is, and the log has a warning. Anything else that they or the store raise
@@ -142,12 +150,12 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         self.consolidate_after = consolidate_after
 
     def manifest(self) -> Mapping[str, object]:
-        """What it consists of, as plain JSON; the scope as a digest."""
+        """What it consists of, as plain JSON: the effects that it needs to be granted, and the scope as a digest."""
         consolidates = self.consolidator is not None
         performed = [recall, remember, flush_memory, *([consolidate_memory] if consolidates else [])]
         return {
             "stages": ["retrieval", "write", "flush", *(["consolidation"] if consolidates else [])],
-            "grants": [MEMORY_EFFECTS[operation] for operation in performed],
+            "effects": [MEMORY_EFFECTS[operation] for operation in performed],
             "store": type(self.store).__name__,
             "scope": self.scope.digest,
             "limit": self.limit,
@@ -170,20 +178,22 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         call = RememberedCall.coming(self, lambda: given_text(_as_prompted(skill), args, kwargs))
         with call.entered():
             value = fwd()
-            # A call whose request nobody has written was not made here: a journal has answered it, say.
-            if call.request is not None:
+            # A call whose request nobody has written was not made here: a journal or a function has answered it.
+            if call.request is not None or call.has_written:
                 with call.ending():
-                    self._end(call.request, answer_text(value, skill, args, kwargs))
+                    if call.request is not None:
+                        self._write(call.request, answer_text(value, skill, args, kwargs))
+                    self._publish()
             return value
 
     @implements(call_user)
     def call_user(self, user_prompt: PromptSection) -> UserMessage:
         call = RememberedCall.running(self)
         if call is not None and call.is_here and call.request is None:
-            call.begin(request_text(user_prompt))
+            call.begin(_admitted(request_text(user_prompt)))
             if call.is_in_run:
                 call.batch = record(fresh_id, str)
-            call.recalled = self._retrieve(call.given() or call.request or "")
+            call.recalled = self._retrieve(_admitted(call.given()) or call.request or "")
         return fwd()
 
     @implements(recalled)
@@ -192,20 +202,33 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         return fwd() if call is None else call.recalled if call.is_here else ()
 
     def _retrieve(self, query: str) -> Sequence[Memory]:
-        found = list(recall(query, self.limit))
-        latest = () if self.working_window is None else self.working_window.latest()
+        found, latest = list[Memory](), list[Memory]()
+        with _going_without():
+            found += recall(query, self.limit)
+        if self.working_window is not None:
+            with _going_without():
+                latest += self.working_window.latest()
         known = {memory.id for memory in found}
         return [*found, *(memory for memory in latest if memory.id not in known)]
 
-    def _end(self, request: str, answer: str) -> None:
+    def _write(self, request: str, answer: str) -> None:
+        try:
+            answer = _admitted(answer)
+        except GovernanceRefused:
+            return  # it may be answered, and not enter a later conversation
         facts = self._extracted(request, answer)
         if facts is None or self.working_window is not None:
-            remember(f"Asked: {request}\nAnswered: {answer}", kind=INTERACTION)
+            with _going_without():
+                remember(f"Asked: {request}\nAnswered: {answer}", kind=INTERACTION)
         for text in facts or ():
-            remember(text, kind="fact")
-        flush_memory()
+            with _going_without():
+                remember(text, kind="fact")
+
+    def _publish(self) -> None:
+        with _going_without():
+            flush_memory()
         if self.consolidator is not None:
-            with _going_on("the memories stay as they are, and the next call tries again"):
+            with _going_without(), _going_on("the memories stay as they are, and the next call tries again"):
                 consolidate_memory(self.consolidate_after)
 
     def _extracted(self, request: str, answer: str) -> list[str] | None:
@@ -302,6 +325,16 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         begun = call.batch if call is not None and call.batch else ids.run_id
         said = "\0".join([begun, ids.coming("record"), self.scope.key, kind, text])
         return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _admitted(text: str) -> str:
+    """A text as rules for what enters a conversation leave it: what they take out is not to be remembered either."""
+    return text_for_reading(admit_message({"role": "user", "content": text})["content"]) if text else ""
+
+
+def _going_without() -> contextlib.AbstractContextManager[Any]:
+    """Have a call go on without a stage that a policy denies; one that is to end the call raises `Denied`."""
+    return contextlib.suppress(StepDenied)
 
 
 @contextlib.contextmanager

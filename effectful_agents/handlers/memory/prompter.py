@@ -76,7 +76,7 @@ class RecallPrompter(ObjectInterpretation[Any, Any]):
 
     def manifest(self) -> Mapping[str, object]:
         """What it consists of, as plain JSON."""
-        return {"stages": ["prompting"], "grants": [], "max_characters": self.max_characters}
+        return {"stages": ["prompting"], "max_characters": self.max_characters}
 
     @implements(call_user)
     def call_user(self, user_prompt: PromptSection) -> UserMessage:

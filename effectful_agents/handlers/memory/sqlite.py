@@ -170,14 +170,15 @@ class SqliteMemoryStore:
         While others read the file, its log may keep the text until they have finished and somebody writes again.
         """
         with self._database.writing() as connection:
-            gone = 0
+            gone, before_it = 0, connection.total_changes
             if everything:
                 gone += tables.delete(connection, scope, "1")
             if before is not None:
                 gone += tables.delete(connection, scope, "at < ?", before)
             for condition, values in tables.in_parts(ids):
                 gone += tables.delete(connection, scope, condition, *values)
-            tables.clean_up(connection)
+            if connection.total_changes > before_it:
+                tables.clean_up(connection)
         return gone
 
     def embed_missing(self, scope: MemoryScope, *, at_once: int = 64) -> int:

@@ -19,6 +19,9 @@ from effectful_agents.types.walk import ToolSet
 __all__ = ["MemoryTools"]
 
 
+_MOST = 50
+
+
 @dataclasses.dataclass(frozen=True)
 class Remembered:
     """Something that was remembered.
@@ -52,9 +55,9 @@ def recall(query: str, limit: int = 5) -> list[Remembered]:
 
     Args:
         query: Words that may stand in it.
-        limit: How many at most.
+        limit: How many at most; never more than 50.
     """
-    return [Remembered(one.id, one.text) for one in memory.recall(query, max(limit, 0))]
+    return [Remembered(one.id, one.text) for one in memory.recall(query, min(max(limit, 0), _MOST))]
 
 
 @Tool.define(risk=Risk.DESTRUCTIVE, idempotent=True)
@@ -84,12 +87,13 @@ class MemoryTools(PromptInjectingInterpretation):
     # perform the operations of memory, for which a `MemoryKeeper` has to be there.
 
     def manifest(self) -> Mapping[str, object]:
-        # What it consists of, as plain JSON.
+        # What it consists of, as plain JSON: the effects that its tools need to be granted.
         performed = memory.recall, memory.remember, memory.forget
-        return {
-            "tools": sorted(tool.__name__ for tool in _TOOLS),
-            "grants": sorted({memory.MEMORY_EFFECTS[operation] for operation in performed}),
-        }
+        return {"effects": sorted({memory.MEMORY_EFFECTS[operation] for operation in performed})}
+
+    def discover(self, env: Mapping[str, Any]) -> ToolSet:
+        # The tools that it offers, whatever a skill sees.
+        return _TOOLS
 
     @implements(call_system)
     def call_system(self, harness_prompt: PromptSection, agent_prompt: PromptSection) -> SystemMessage:

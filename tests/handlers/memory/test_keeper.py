@@ -298,6 +298,23 @@ def test_a_call_that_nobody_made_is_not_remembered() -> None:
     assert (seen, list(store.memories(ANN))) == ([], [])
 
 
+def test_what_a_function_remembers_that_answers_in_the_place_of_a_model_is_kept() -> None:
+    store, seen = InMemoryStore(), list[Any]()
+
+    def answer(skill: Any, text: str) -> str:
+        remember(text)
+        if "fail" in text:
+            raise LookupError(text)
+        return "Done."
+
+    with handler(Layers({call_agent: answer}, MemoryKeeper(store, ANN))), handler(performed(seen)):
+        assert chat("Tea.") == "Done."
+        with pytest.raises(LookupError, match="fail"):
+            chat("This will fail.")
+    assert texts(store.memories(ANN)) == ["Tea."]
+    assert [name for name, *_ in seen] == ["remember", "flush", "remember"]
+
+
 def test_an_agent_remembers_beyond_its_object() -> None:
     class Guide(Agent):
         """A guide."""
@@ -806,7 +823,7 @@ def test_the_manifest_says_what_there_is_and_shows_no_names() -> None:
     manifest = keeper.manifest()
     assert manifest == {
         "stages": ["retrieval", "write", "flush", "consolidation"],
-        "grants": ["memory_read", "memory_write", "memory_flush", "memory_consolidate"],
+        "effects": ["memory_read", "memory_write", "memory_flush", "memory_consolidate"],
         "store": "InMemoryStore",
         "scope": MemoryScope("acme", user="ann").digest,
         "limit": 8,
@@ -816,6 +833,6 @@ def test_the_manifest_says_what_there_is_and_shows_no_names() -> None:
         "consolidate_after": 50,
     }
     assert "ann" not in str({**manifest, "store": ""})
-    assert MemoryKeeper(InMemoryStore(), ANN).manifest()["grants"] == ["memory_read", "memory_write", "memory_flush"]
+    assert MemoryKeeper(InMemoryStore(), ANN).manifest()["effects"] == ["memory_read", "memory_write", "memory_flush"]
     assert MemoryKeeper(InMemoryStore(), BOB).manifest() != MemoryKeeper(InMemoryStore(), ANN).manifest()
-    assert RecallPrompter().manifest() == {"stages": ["prompting"], "grants": [], "max_characters": 8000}
+    assert RecallPrompter().manifest() == {"stages": ["prompting"], "max_characters": 8000}

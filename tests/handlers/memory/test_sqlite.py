@@ -62,6 +62,17 @@ def test_what_is_replaced_is_in_no_file(path: Path) -> None:
     assert in_files(path, "xylophone") == []
 
 
+def test_where_there_is_nothing_to_forget_nothing_is_written(path: Path) -> None:
+    store = SqliteMemoryStore(path)
+    store.write(ANN, [a_memory("1")])
+    store.write(BOB, [a_memory("2", scope=BOB)], batch="b")
+    store.forget(ANN, ["2"], before=-1.0)
+    files = [path, path.with_name("memory.db-wal")]
+    before = [file.read_bytes() for file in files]
+    assert store.forget(ANN, ["2", "nobody"]) == store.forget(ANN) == store.forget(BOB, before=0.0) == 0
+    assert [file.read_bytes() for file in files] == before
+
+
 def test_forgetting_many(path: Path) -> None:
     store = SqliteMemoryStore(path)
     store.write(ANN, [a_memory(str(number)) for number in range(1200)])

@@ -11,6 +11,7 @@ from effectful_agents import NotHandled, Risk, Skill, handler, harness
 from effectful_agents.errors import Denied, MissingHandlerError
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools
 from effectful_agents.handlers.memory import tools as memory_tools
+from effectful_agents.handlers.policy import composition_manifest
 from effectful_agents.operations import memory
 from effectful_agents.operations.memory import Memory
 from effectful_agents.testing import ScriptedModel, batch, calls
@@ -72,16 +73,30 @@ def test_hasty_arguments_do_no_harm() -> None:
     assert "Tea is green." in texts(store.memories(ANN))
 
 
+def test_no_more_than_fifty_are_recalled() -> None:
+    store = InMemoryStore()
+    store.write(ANN, [Memory(str(number), "Tea.", ANN) for number in range(60)])
+    with remembering(calls("recall", query="tea", limit=10**9), "Oh.", keeper=MemoryKeeper(store, ANN)) as model:
+        with handler(MemoryTools()):
+            chat("Everything!")
+    assert len(json.loads(model.requests[1]["messages"][-1]["content"])) == 50
+
+
 def test_what_they_can_do_is_declared() -> None:
     assert [tool.risk for tool in (memory_tools.recall, memory_tools.remember, memory_tools.forget)] == [
         Risk.READ,
         Risk.SOFT_WRITE,
         Risk.DESTRUCTIVE,
     ]
-    assert MemoryTools().manifest() == {
-        "tools": ["forget", "recall", "remember"],
-        "grants": ["memory_read", "memory_write"],
+    with handler(MemoryTools()):
+        manifest = composition_manifest(facts)
+    assert {row["tool"]: row["risk"] for row in manifest.tools} == {
+        "forget": "DESTRUCTIVE",
+        "recall": "READ",
+        "remember": "SOFT_WRITE",
     }
+    assert manifest.handlers[-1]["states"] == {"effects": ["memory_read", "memory_write"]}
+    assert manifest.grants == ()  # it needs them, and grants nothing
 
 
 def test_a_policy_sees_the_effect_behind_the_tool() -> None:
