@@ -156,14 +156,14 @@ def test_no_limit_of_time_is_possible():
 
 
 NEAR_THE_LIMIT = {
-    "a loop": ("seconds", "pass"),
-    "a deep value": ("depth", "x = (x,)"),
+    "a loop": (("seconds", "depth"), "pass"),
+    "a deep value": (("depth",), "x = (x,)"),
 }
 
 
 @pytest.mark.parametrize("name", NEAR_THE_LIMIT)
 def test_code_that_has_no_room_left_in_the_stack_is_stopped(name):
-    limit, step = NEAR_THE_LIMIT[name]
+    limits, step = NEAR_THE_LIMIT[name]
     source = dedent(f"""
         def f(x=()):
             try: f()
@@ -175,8 +175,8 @@ def test_code_that_has_no_room_left_in_the_stack_is_stopped(name):
         f()
     """)
     with pytest.raises(CodeStopped) as stopped:
-        run(source, executor=SHORT if limit == "seconds" else RESTRICTED)
-    assert stopped.value.limit == limit
+        run(source, executor=SHORT if "seconds" in limits else RESTRICTED)
+    assert stopped.value.limit in limits
 
 
 def test_what_is_thrown_away_in_a_generator_that_is_freed_gives_no_message(monkeypatch):

@@ -64,7 +64,7 @@ _fit: set[type] = set()
 
 
 def _is_fit(cls: type) -> bool:
-    """Whether a class among the ancestors of one of the code is known to do no harm there, or is none of the library."""
+    """Whether a class among the ancestors of one of the code does no harm there, or is none of the library."""
     if not _fit:
         for one in _FIT:
             for each in (one, REPLACED[id(one)][1] if id(one) in REPLACED else one):

@@ -16,6 +16,7 @@ from effectful_agents.handlers.execution.callables import returned, stored
 from effectful_agents.handlers.execution.callbacks import calls_nothing
 from effectful_agents.handlers.execution.calls import callee
 from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX
+from effectful_agents.handlers.execution.limits import kept_flying, may_disappear
 
 __all__ = ["TAKE_OPERANDS", "inherited", "kept", "operand"]
 
@@ -23,9 +24,8 @@ TAKE_OPERANDS = frozenset({"__ror__", "__eq__", "__ne__", "__lt__", "__le__", "_
 """Special methods that may get what stands behind a read-only view."""
 
 _ANSWER = frozenset({"__getattr__", "__get__"})
+_OPERAND = "with operand"
 _COPIED = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
-_MADE_OF_OPERANDS = (collections.OrderedDict, collections.defaultdict)
-"""Classes whose `__ror__` gives the other side to the class of this one."""
 
 
 def operand(value: Any) -> Any:
@@ -51,6 +51,8 @@ def kept(name: str, value: Any) -> Any:
         return _with_operand(value)
     if name in _ANSWER and value is not None and not _is_compiled(value, None):
         return _with_answer(value)
+    if name == "__exit__" and value is not None:
+        return _with_exit(value)
     return value
 
 
@@ -77,6 +79,7 @@ def _with_operand(function: Any) -> Any:
     def method(self: Any, other: Any, /) -> Any:
         return _bound(function, self)(operand(other))
 
+    method.__name__ = _OPERAND
     return method
 
 
@@ -87,9 +90,37 @@ def _with_answer(function: Any) -> Any:
     return method
 
 
+def left(leave: Any, *args: Any) -> bool:
+    """Leave a context manager, as `__exit__` does: whether the error, the last of the arguments but one, disappears."""
+    error = args[-2] if len(args) > 1 else None
+    try:
+        return bool(leave(*args)) and may_disappear(error)
+    except BaseException:
+        kept_flying(error)
+        raise
+
+
+def _with_exit(function: Any) -> Any:
+    """The library enters what it is given (`ContextDecorator`), and has it make anything disappear."""
+
+    is_function = type(function) is types.FunctionType
+
+    def __exit__(self: Any, /, *args: Any) -> Any:
+        if is_function and args and args[0] is None:
+            return function(self, *args)
+        return left(_bound(function, self), *args)
+
+    return __exit__
+
+
 def inherited(bases: tuple[Any, ...]) -> dict[str, Any]:
     """The special methods that a class with these bases has of the library, and is to have in another version."""
     for base in bases:
-        if isinstance(base, type) and issubclass(base, _MADE_OF_OPERANDS):
-            return {"__ror__": _with_operand(base.__ror__)}
+        ancestors = base.__mro__ if isinstance(base, type) else ()
+        found = next((vars(one)["__ror__"] for one in ancestors if "__ror__" in vars(one)), None)
+        if found is None or getattr(found, "__objclass__", None) in PLAIN:
+            continue
+        if getattr(found, "__name__", None) != _OPERAND and not _is_compiled(found, "_operand_"):
+            found = _with_operand(found)
+        return {"__ror__": found}  # also what is looked at already: `Flag` would put its own method there
     return {}
