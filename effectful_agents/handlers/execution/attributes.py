@@ -9,6 +9,7 @@ from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.callables import stored
+from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.hints import check_hint, is_hint
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
@@ -289,6 +290,7 @@ class _DecimalContext(_Written):
     __slots__ = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
+        value = exact(value)
         if name == "prec":
             check_precision(value)
         if name in ("Emax", "Emin") and isinstance(value, int) and abs(value) > MAX_EXPONENT:

@@ -48,7 +48,6 @@ _DIRECT_METHODS: dict[type, frozenset[str]] = {
     str: frozenset(
         [
             "split",
-            "rsplit",
             "splitlines",
             "strip",
             "lstrip",
@@ -62,9 +61,7 @@ _DIRECT_METHODS: dict[type, frozenset[str]] = {
             "startswith",
             "endswith",
             "find",
-            "rfind",
             "index",
-            "rindex",
             "count",
             "isdigit",
             "isalpha",
@@ -79,7 +76,6 @@ _DIRECT_METHODS: dict[type, frozenset[str]] = {
             "isascii",
             "isprintable",
             "partition",
-            "rpartition",
             "removeprefix",
             "removesuffix",
             "encode",

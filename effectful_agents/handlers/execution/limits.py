@@ -107,7 +107,8 @@ class Run:
         self.limits = limits
         self.deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
         self.printed = 0
-        self.around = sys.exception()
+        error = sys.exception()
+        self.around = None if isinstance(error, Exception) else error
         """What the program was handling already when it began."""
         self.stopped: CodeStopped | None = None
         # What code is stopped with is made before, as `check` must not call anything that is written in Python.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import calendar
 import contextlib
 import pprint as _pprint
 import sys
@@ -12,8 +13,9 @@ from typing import Any
 
 from effectful_agents.handlers.execution import calls, limits, showing
 from effectful_agents.handlers.execution.attributes import get_attribute
+from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.kinds import replace
-from effectful_agents.handlers.execution.sizes import check_count
+from effectful_agents.handlers.execution.sizes import check_count, length
 
 __all__ = ["PrettyPrinter", "PrintCollector", "not_redirected", "pformat", "pprint", "print_", "redirect_stdout"]
 
@@ -23,20 +25,29 @@ _target: ContextVar[Any] = ContextVar("effectful_agents_printing_target", defaul
 def print_(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False) -> None:
     """`print`."""
     limits.tick()
+    between, after = _text_of("sep", sep, " "), _text_of("end", end, "\n")
     file = _target.get() if file is None else file
     if file is None:
-        text = (" " if sep is None else sep).join([showing.text(value) for value in values])
-        limits.counted(len(text) + 1)
-        builtins.print(text, end=end, file=sys.stdout, flush=flush)
+        parts = [showing.text(value) for value in values]
+        limits.counted(sum(map(length, parts)) + len(between) * (len(parts) - 1 if parts else 0) + len(after))
+        builtins.print(between.join(parts), end=after, file=sys.stdout, flush=flush)
         return
     write = calls.callee(get_attribute(file, "write"))
     for number, value in enumerate(values):
         if number:
-            write(" " if sep is None else sep)
+            write(between)
         write(showing.text(value))
-    write("\n" if end is None else end)
+    write(after)
     if flush:
         calls.apply(get_attribute(file, "flush"))
+
+
+def _text_of(name: str, text: Any, default: str) -> str:
+    if text is None:
+        return default
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be None or a string, not {type(text).__name__}")
+    return exact(text)
 
 
 class PrintCollector:
@@ -111,3 +122,24 @@ class PrettyPrinter:
     def pprint(self, object: Any) -> None:
         """Print a value."""
         pprint(object, self._stream, **self._options)
+
+
+@replace(calendar.TextCalendar)
+class TextCalendar(calendar.TextCalendar):
+    """`calendar.TextCalendar`, whose printing is that of the code."""
+
+    def prweek(self, theweek: Any, width: Any) -> None:
+        """Print a week."""
+        print_(self.formatweek(theweek, width), end="")
+
+    def prmonth(self, theyear: Any, themonth: Any, w: Any = 0, l: Any = 0) -> None:  # noqa: E741 - as in the library
+        """Print a month."""
+        print_(self.formatmonth(theyear, themonth, w, l), end="")
+
+    def pryear(self, theyear: Any, w: Any = 0, l: Any = 0, c: Any = 6, m: Any = 3) -> None:  # noqa: E741
+        """Print a year."""
+        print_(self.formatyear(theyear, w, l, c, m), end="")
+
+
+# It is called with what is looked at, like the class that it stands for.
+TextCalendar.__module__ = "calendar"

@@ -102,7 +102,6 @@ def left(leave: Any, *args: Any) -> bool:
 
 def _with_exit(function: Any) -> Any:
     """The library enters what it is given (`ContextDecorator`), and has it make anything disappear."""
-
     is_function = type(function) is types.FunctionType
 
     def __exit__(self: Any, /, *args: Any) -> Any:

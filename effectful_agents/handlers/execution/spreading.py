@@ -20,6 +20,7 @@ from effectful_agents.handlers.execution.sizes import (
     check_template,
     check_work,
     length,
+    repeated,
 )
 from effectful_agents.handlers.execution.streams import LONG, len_of, stream, taken
 
@@ -104,6 +105,7 @@ def inplace(symbol: str, a: Any, b: Any) -> Any:
         else:
             check_added(a, b)
     elif symbol == "*=":
+        a, b = repeated(a, b), repeated(b, a)
         check_product(a, b)
     elif symbol == "**=":
         check_power(a, b)
