@@ -34,7 +34,7 @@ from effectful_agents.handlers.execution.kinds import REPLACED, is_inside, is_ow
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_standard
 
-__all__ = ["base_of", "bases_of", "library_base"]
+__all__ = ["base_of", "bases_of"]
 
 # A class of the library believes what its objects say, since it was not written for classes that lie. These were looked
 # at. What calls what it is given, has its attributes written into source code, reads attributes by names that a class
@@ -72,15 +72,6 @@ def _is_fit(cls: type) -> bool:
     if cls in _fit or is_own(cls) or not is_standard(cls.__module__):
         return True
     return issubclass(cls, Exception) and (cls.__module__ == "builtins" or is_inside(cls.__module__))
-
-
-def library_base(cls: type) -> type:
-    """The first class among the ancestors of one of the code that it did not make itself.
-
-    >>> library_base(dict)
-    <class 'dict'>
-    """
-    return next(base for base in cls.__mro__ if not is_own(base))
 
 
 def bases_of(bases: Any) -> tuple[Any, ...]:

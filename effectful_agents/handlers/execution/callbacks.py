@@ -12,16 +12,18 @@ import functools
 import types
 import typing
 from decimal import Decimal
-from enum import EnumType
+from enum import Enum, EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.kinds import HOME, PLAIN, RESTRICTED, is_own
 from effectful_agents.handlers.execution.names import is_standard
 
 __all__ = [
+    "ALIASES",
     "CACHED",
     "DIRECT",
     "PASSING",
+    "believes",
     "builds_nothing",
     "calls_nothing",
     "is_called_inside",
@@ -35,6 +37,9 @@ DIRECT: set[int] = set()
 
 CACHED = type(functools.cache(len))
 """The class of functions that keep what they have given."""
+
+ALIASES = (types.GenericAlias, type(typing.List[int]))  # noqa: UP006 - it is a value here
+"""Classes of `list[int]` and its like: who calls one gets an object that is written to, whatever it is."""
 
 _inits: set[types.CodeType] = set()
 
@@ -78,8 +83,36 @@ def is_outside(function: Any) -> bool:
     if isinstance(function, type):
         if is_own(function):
             return isinstance(function, EnumType) or not is_made_inside(function)
-        return is_standard(function.__module__)
+        return is_standard(function.__module__) or isinstance(function, EnumType)
     return is_standard(type(function).__module__)
+
+
+_BELIEVING = frozenset(
+    [
+        *("_datetime", "_decimal", "_hashlib", "_pydatetime", "_pydecimal", "_random", "_strptime", "_struct"),
+        *("base64", "binascii", "calendar", "colorsys", "datetime", "decimal", "fnmatch", "fractions", "hashlib"),
+        *("hmac", "html", "ipaddress", "random", "shlex", "string", "struct", "textwrap", "time", "tomllib"),
+        *("unicodedata", "urllib", "uuid", "zoneinfo", "ast", "re"),
+    ]
+)
+"""Modules of the library that compute with numbers and texts, and neither keep them nor call their methods for them."""
+
+
+def believes(function: Any) -> bool:
+    """Whether a function of the library takes a number or a text for what it says about itself."""
+    if isinstance(function, types.MethodType) and isinstance(function.__self__, EnumType):
+        return not is_own(function.__self__)
+    if isinstance(function, EnumType):
+        return not is_own(function)  # it may keep the value for the whole program
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, types.MethodType):
+        if isinstance(owner, Enum) and not is_own(type(owner)):
+            return True
+        function = function.__func__
+    module = getattr(function, "__module__", None)
+    if module is None and owner is not None:
+        module = (owner if isinstance(owner, type) else type(owner)).__module__
+    return type(module) is str and module.partition(".")[0] in _BELIEVING
 
 
 PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "texts"))
@@ -115,8 +148,8 @@ def calls_nothing(function: Any) -> bool:
         return _is_data(function) or not is_standard(function.__module__)
     if kind is functools.partial:
         return calls_nothing(function.func)
-    if kind is types.GenericAlias:
-        return calls_nothing(function.__origin__)
+    if kind in ALIASES:
+        return False
     if kind is CACHED:
         return calls_nothing(function.__wrapped__)
     if is_called_inside(kind) if is_own(kind) else not is_outside(function):
@@ -142,15 +175,15 @@ def builds_nothing(function: Any) -> bool:
     """Whether something that calls nothing can be called with anything: it builds nothing large of it."""
     kind = type(function)
     if kind is functools.partial:
-        return builds_nothing(function.func)
+        return function.func is not int and builds_nothing(function.func)
     if kind is types.GenericAlias:
         return builds_nothing(function.__origin__)
     if kind is CACHED:
         return builds_nothing(function.__wrapped__)
     if isinstance(function, type):
-        if function is str:  # of a structure that contains itself many times
-            return False
+        if function is str or (isinstance(function, EnumType) and not is_own(function)):
+            return False  # of a structure that contains itself many times; of a flag, which keeps it
         is_library = is_standard(function.__module__) or issubclass(function, Decimal)
         return id(function) in DIRECT or function in _SMALL or not is_library
-    is_function = isinstance(function, types.BuiltinFunctionType) and isinstance(function.__self__, types.ModuleType)
-    return id(function) in DIRECT or not is_function
+    owner = function.__self__ if isinstance(function, types.BuiltinFunctionType) else None
+    return id(function) in DIRECT or not isinstance(owner, types.ModuleType | type)

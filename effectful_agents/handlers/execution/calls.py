@@ -8,19 +8,24 @@ arguments too, as they may be called, and at the result.
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import itertools
 import operator
 import types
 import typing
+from collections.abc import Iterable
+from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, methods, showing, sizes, spreading
 from effectful_agents.handlers.execution.callables import guarded, stored
 from effectful_agents.handlers.execution.callbacks import (
+    ALIASES,
     CACHED,
     DIRECT,
     PASSING,
+    believes,
     builds_nothing,
     calls_nothing,
     is_called_inside,
@@ -28,6 +33,7 @@ from effectful_agents.handlers.execution.callbacks import (
     is_outside,
 )
 from effectful_agents.handlers.execution.decimals import check_fraction, check_made_number
+from effectful_agents.handlers.execution.exact import exact_count
 from effectful_agents.handlers.execution.hints import check_made_type
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
@@ -38,11 +44,13 @@ from effectful_agents.handlers.execution.kinds import (
     check_value,
     is_closed,
     is_own,
+    library_base,
 )
 from effectful_agents.handlers.execution.makers import checked_arguments
+from effectful_agents.handlers.execution.sizes import check_bits
 from effectful_agents.handlers.execution.streams import stream, taken
 
-__all__ = ["apply", "callee", "check_fields"]
+__all__ = ["apply", "callee", "check_fields", "check_members"]
 
 _DIRECT_METHODS: dict[type, frozenset[str]] = {
     str: frozenset(
@@ -124,6 +132,9 @@ def callee(function: Any) -> Any:
 
 
 def _slow_callee(function: Any, kind: type) -> Any:
+    if kind is types.GenericAlias or (kind in ALIASES and isinstance(function.__origin__, type)):
+        guarded(function)
+        return callee(function.__origin__)  # itself it would write to what comes out
     checked = guarded(function)
     if checked is not function and id(checked) in VETTED and not is_outside(checked):
         return checked
@@ -168,6 +179,13 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     args = tuple([_argument(value, keeps, function) for value in args])
     if kwargs:
         kwargs = {name: _argument(value, keeps, function) for name, value in kwargs.items()}
+    if believes(inner):
+        args = tuple(map(exact_count, args))
+        kwargs = {name: exact_count(value) for name, value in kwargs.items()}
+    if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
+        given = args[1] if len(args) > 1 else kwargs.get("names", ())
+        pairs = [one[1] for one in given if isinstance(one, tuple)] if isinstance(given, list) else [args[1:]]
+        check_members(kwargs.get("type") or function, pairs)
     if isinstance(function, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
         check_fields(function.__self__)
     _check_amounts(inner, args, kwargs)
@@ -175,6 +193,8 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     # What came about in it, without a step that counts, is noticed before anything is done with it.
     limits.tick()
     if type(made) in PLAIN:
+        if type(made) is int and not -_WORD < made < _WORD:
+            check_bits(made.bit_length())
         return made
     if function is typing.NamedTuple or function is typing.TypedDict:
         made.__module__ = SANDBOX  # it took this module for the one that it is made in
@@ -183,6 +203,9 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     check_made_number(made)
     check_made_type(made)
     return check_value(made)
+
+
+_WORD = 1 << 64
 
 
 def _within(function: Any) -> Any:
@@ -197,14 +220,44 @@ def _within(function: Any) -> Any:
             return function
 
 
+def _built(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The class of the library that a call makes something of, if it does, and what it is made of."""
+    if isinstance(function, types.BuiltinFunctionType) and function.__name__ == "__new__":
+        function, args = args[0] if args else function.__self__, args[1:]
+    if isinstance(function, type) and not isinstance(function, EnumType) and is_own(function):
+        function = library_base(function)
+    return function, args
+
+
+def check_members(enumeration: Any, values: Iterable[Any]) -> None:
+    """Raise if a member of an enumeration would be too large: the library makes it of what the member has as value.
+
+    Args:
+        enumeration: A class that they derive from.
+        values: The values of the members.
+    """
+    ancestors = enumeration.__mro__ if isinstance(enumeration, type) else ()
+    data = [cls for cls in ancestors if not is_own(cls) and not isinstance(cls, EnumType) and cls is not object]
+    for value in values if data else ():
+        value = value.value if isinstance(value, enum.member) else value
+        args = value if isinstance(value, tuple) else (value,)
+        for one in args:
+            if _argument(one, _keeps(data[0]), data[0]) is not one and not callable(one):
+                raise TypeError("a member of an enumeration is not made of an iterator here; make a list of it.")
+        _check_amounts(data[0], args, {})
+
+
 _LAZY = (itertools.chain, itertools.starmap, itertools.repeat)
 
 
 def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """What says how much a function of the library builds, where it is no argument of its own kind."""
+    function, args = _built(function, args)
     module = getattr(function, "__module__", None)
     if args and (function is bytes or function is bytearray):
         sizes.check_count(args[0])
+        if type(args[0]) not in PLAIN and hasattr(type(args[0]), "__index__"):
+            raise TypeError(f"`{function.__name__}` takes an `int` here, not what has an `__index__`.")
     elif args and function is str:
         showing.check_shown(args[0])
     elif module == "_struct":
@@ -242,9 +295,11 @@ def _check_measured(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 def _keeps(function: Any) -> bool | None:
     """Whether a function keeps all that an iterator has, just looks through it, or leaves it alone (None)."""
+    if isinstance(function, types.BuiltinFunctionType) and function.__name__ == "__new__":
+        function = function.__self__
     if isinstance(function, type):
         if is_own(function):
-            return None
+            function = library_base(function)
         if function in _KEEPING or function.__module__ in ("collections", "array"):
             return True
         return None if function.__module__ == "builtins" and function not in (map, filter, zip, enumerate) else False
@@ -265,6 +320,9 @@ def _is_called(function: Any, value: Any) -> bool:
     """Whether a function may call what it is given past a guard; where that is only kept, it stays what it is."""
     name = getattr(function, "__name__", None)
     module = getattr(getattr(function, "__func__", function), "__module__", None)
+    if type(value) in ALIASES:
+        top = module.partition(".")[0] if isinstance(module, str) else None
+        return id(function) not in DIRECT and (top in _CALLING or top == "collections")
     if module == "typing" or (calls_nothing(function) and name != "sort"):
         return False
     if (name == "__new__" and isinstance(value, type)) or function is functools.partial:
@@ -281,7 +339,7 @@ def _called(function: Any) -> Any:
     """What the library calls in the place of this: it is guarded as if the code itself called it."""
     if function is str:
         return showing.text
-    return functools.partial(apply if type(function) is functools.partial else _outside, function)
+    return functools.partial(apply if type(function) in (functools.partial, *ALIASES) else _outside, function)
 
 
 def check_fields(value: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from effectful_agents.handlers.execution.callables import returned, stored
 from effectful_agents.handlers.execution.callbacks import calls_nothing
 from effectful_agents.handlers.execution.calls import callee
+from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX
 from effectful_agents.handlers.execution.limits import kept_flying, may_disappear
 
@@ -23,8 +24,8 @@ __all__ = ["TAKE_OPERANDS", "inherited", "kept", "operand"]
 TAKE_OPERANDS = frozenset({"__ror__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
 """Special methods that may get what stands behind a read-only view."""
 
+_REFLECTED = frozenset({"__ror__", "__rand__", "__rxor__"})
 _ANSWER = frozenset({"__getattr__", "__get__"})
-_OPERAND = "with operand"
 _COPIED = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
 
@@ -47,13 +48,20 @@ def kept(name: str, value: Any) -> Any:
     value = stored(value)
     if name.startswith("__") and callable(value) and not calls_nothing(value):
         value = _with_guard(name, value)
-    if name in TAKE_OPERANDS and value is not None and not _is_compiled(value, "_operand_"):
+    if name in _REFLECTED and value is not None:
+        value = _with_number(value)
+    if name in TAKE_OPERANDS and value is not None and not _is_with_operand(value):
         return _with_operand(value)
     if name in _ANSWER and value is not None and not _is_compiled(value, None):
         return _with_answer(value)
     if name == "__exit__" and value is not None:
         return _with_exit(value)
     return value
+
+
+def _is_with_operand(value: Any) -> bool:
+    """Whether a method looks at its operand itself."""
+    return _is_compiled(value, "_operand_") or getattr(value, "__code__", None) in _OPERANDS
 
 
 def _is_compiled(value: Any, guard: str | None) -> bool:
@@ -79,8 +87,20 @@ def _with_operand(function: Any) -> Any:
     def method(self: Any, other: Any, /) -> Any:
         return _bound(function, self)(operand(other))
 
-    method.__name__ = _OPERAND
     return method
+
+
+def _with_number(function: Any) -> Any:
+    """A flag makes one of itself of what comes out, and keeps that for the whole program."""
+
+    def method(self: Any, other: Any, /) -> Any:
+        made = _bound(function, self)(operand(other))
+        return exact(made) if isinstance(self, int) else made
+
+    return method
+
+
+_OPERANDS = (_with_operand(None).__code__, _with_number(None).__code__)
 
 
 def _with_answer(function: Any) -> Any:
@@ -119,7 +139,7 @@ def inherited(bases: tuple[Any, ...]) -> dict[str, Any]:
         found = next((vars(one)["__ror__"] for one in ancestors if "__ror__" in vars(one)), None)
         if found is None or getattr(found, "__objclass__", None) in PLAIN:
             continue
-        if getattr(found, "__name__", None) != _OPERAND and not _is_compiled(found, "_operand_"):
+        if not _is_with_operand(found):
             found = _with_operand(found)
         return {"__ror__": found}  # also what is looked at already: `Flag` would put its own method there
     return {}

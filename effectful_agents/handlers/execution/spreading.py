@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import collections
+import operator
 import types
 from collections.abc import Generator
+from enum import EnumType
 from typing import Any
 
-from effectful_agents.handlers.execution.kinds import SANDBOX, opened
+from effectful_agents.handlers.execution.exact import exact
+from effectful_agents.handlers.execution.kinds import SANDBOX, is_own, opened, replace
 from effectful_agents.handlers.execution.sizes import (
     INPLACE,
     WORTH_COUNTING,
@@ -73,7 +76,25 @@ def contained(values: Any) -> Any:
         return values
     if kind is range:
         return _Range(values) if len_of(values) > LONG else values
+    if isinstance(values, EnumType) and not is_own(values):
+        return _Members(values)
     return values if kind.__module__ == SANDBOX else taken(values, kept=False)
+
+
+class _Members:
+    """An enumeration of the program: it makes a member of what is looked for, and keeps that."""
+
+    def __init__(self, members: EnumType) -> None:
+        self._members = members
+
+    def __contains__(self, value: Any) -> bool:
+        return exact(value) in self._members
+
+
+@replace(operator.contains)
+def contains(a: Any, b: Any, /) -> bool:
+    """`operator.contains`."""
+    return b in contained(opened(a))
 
 
 class _Range:
