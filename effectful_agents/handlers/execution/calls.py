@@ -7,6 +7,7 @@ arguments too, as they may be called, and at the result.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import enum
 import functools
@@ -48,7 +49,7 @@ from effectful_agents.handlers.execution.kinds import (
 )
 from effectful_agents.handlers.execution.makers import checked_arguments
 from effectful_agents.handlers.execution.sizes import check_bits
-from effectful_agents.handlers.execution.streams import stream, taken
+from effectful_agents.handlers.execution.streams import in_pieces, stream, taken
 
 __all__ = ["apply", "callee", "check_fields", "check_members"]
 
@@ -86,16 +87,15 @@ _DIRECT_METHODS: dict[type, frozenset[str]] = {
             "partition",
             "removeprefix",
             "removesuffix",
-            "encode",
         ]
     ),
     list: frozenset(["append", "pop", "insert", "index", "count", "remove", "reverse", "clear", "copy"]),
     dict: frozenset(["get", "keys", "values", "items", "pop", "popitem", "copy", "clear"]),
-    set: frozenset(["add", "discard", "remove", "pop", "clear", "copy", "isdisjoint"]),
+    set: frozenset(["add", "discard", "remove", "pop", "clear", "copy"]),
     int: frozenset(["bit_length", "bit_count", "is_integer", "as_integer_ratio", "conjugate"]),
     float: frozenset(["is_integer", "as_integer_ratio", "hex", "conjugate"]),
     tuple: frozenset(["index", "count"]),
-    bytes: frozenset(["decode", "hex", "startswith", "endswith", "find", "split", "strip"]),
+    bytes: frozenset(["hex", "startswith", "endswith", "find", "split", "strip"]),
 }
 
 
@@ -179,6 +179,8 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     args = tuple([_argument(value, keeps, function) for value in args])
     if kwargs:
         kwargs = {name: _argument(value, keeps, function) for name, value in kwargs.items()}
+    if keeps and _is_keyed(inner):
+        args = tuple(map(in_pieces, args))
     if believes(inner):
         args = tuple(map(exact_count, args))
         kwargs = {name: exact_count(value) for name, value in kwargs.items()}
@@ -311,6 +313,18 @@ def _keeps(function: Any) -> bool | None:
         return True if function.__func__.__module__ == "collections" and function.__name__ in _KEEPING_METHODS else None
     return True if getattr(function, "__module__", None) in ("statistics", "heapq") else None
 
+
+_KEYED = frozenset({set, frozenset, dict, collections.Counter, collections.OrderedDict, collections.defaultdict})
+
+
+def _is_keyed(function: Any) -> bool:
+    """Whether a function puts all that it gets into a set or a dictionary."""
+    function, _ = _built(function, ())
+    name = getattr(function, "__name__", None)
+    return function in _KEYED if isinstance(function, type) else name in methods.KEYED_METHODS or name in _COUNTING
+
+
+_COUNTING = frozenset({"mode", "multimode"})
 
 _CALLING = frozenset({"builtins", "itertools", "heapq", "_heapq", "_bisect", "bisect", "json"})
 """Where the functions are that call what they are given with values that nobody has looked at."""

@@ -26,11 +26,12 @@ from effectful_agents.handlers.execution.sizes import (
     length,
     repeated,
 )
-from effectful_agents.handlers.execution.streams import taken
+from effectful_agents.handlers.execution.streams import in_pieces, taken
 
 __all__ = [
     "CHECKS",
     "INSTEAD",
+    "KEYED_METHODS",
     "check_precision",
     "checked_call",
     "checked_descriptor",
@@ -103,7 +104,7 @@ def _check_extended(value: Any, more: Any) -> tuple[Any, ...]:
 
 
 def _check_filled(value: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-    return tuple([taken(one, kept=True) for one in args])
+    return tuple([in_pieces(taken(one, kept=True)) for one in args])
 
 
 def _check_set_item(value: Any, key: Any, more: Any) -> tuple[Any, ...]:
@@ -150,6 +151,20 @@ def _check_backwards(value: Any, sought: Any = None, *args: Any, **kwargs: Any) 
         raise TooLarge("size", current().size, "To look for it from the end would take too long.")
 
 
+def _check_coded(value: Any, encoding: Any = "utf-8", *args: Any, **kwargs: Any) -> None:
+    """The names of hosts are put into a normal form, which may take the square of their length."""
+    if isinstance(encoding, str) and str.lower(encoding).startswith("idna") and length(value) > WORTH_COUNTING // 8:
+        raise TooLarge("size", current().size, "To encode it would take too long.")
+
+
+KEYED_METHODS = frozenset(
+    [
+        *("update", "union", "intersection", "difference", "symmetric_difference", "isdisjoint", "fromkeys"),
+        *("difference_update", "intersection_update", "symmetric_difference_update", "subtract"),
+    ]
+)
+"""Methods of sets and dictionaries that look up, or put in, whatever is in what they get."""
+
 _COMPARED = 10**10
 """Letters that may have to be compared: some seconds."""
 
@@ -195,6 +210,8 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "__rmod__": _reflected(_check_remainder),
     "__format__": check_spec,
     "__round__": _check_round,
+    **dict.fromkeys(KEYED_METHODS, _check_filled),
+    **dict.fromkeys(("encode", "decode"), _check_coded),
     "seek": _check_sought,
     **dict.fromkeys(("rfind", "rindex", "rsplit", "rpartition"), _check_backwards),
 }

@@ -25,7 +25,7 @@ from effectful_agents.handlers.execution.sizes import (
     length,
     repeated,
 )
-from effectful_agents.handlers.execution.streams import LONG, len_of, stream, taken
+from effectful_agents.handlers.execution.streams import LONG, in_pieces, len_of, stream, taken
 
 __all__ = [
     "MET",
@@ -47,7 +47,7 @@ def spread(values: Any, count: int) -> Any:
     except (TypeError, OverflowError):
         return taken(values, kept=True)
     check_size(size * count)
-    return taken(values, kept=True)
+    return in_pieces(taken(values, kept=True))
 
 
 def unpacked(values: Any, levels: int) -> Any:
@@ -140,7 +140,7 @@ def inplace(symbol: str, a: Any, b: Any) -> Any:
     elif symbol == "|=":
         opened(b)
         if isinstance(a, dict):
-            b = taken(b, kept=True)
+            b = in_pieces(taken(b, kept=True))
     return INPLACE[symbol](a, b)
 
 
