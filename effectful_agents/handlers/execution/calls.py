@@ -181,9 +181,6 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         kwargs = {name: _argument(value, keeps, function) for name, value in kwargs.items()}
     if keeps and _is_keyed(inner):
         args = tuple(map(in_pieces, args))
-    if believes(inner):
-        args = tuple(map(exact_count, args))
-        kwargs = {name: exact_count(value) for name, value in kwargs.items()}
     if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
         given = args[1] if len(args) > 1 else kwargs.get("names", ())
         pairs = [one[1] for one in given if isinstance(one, tuple)] if isinstance(given, list) else [args[1:]]
@@ -224,9 +221,11 @@ def _within(function: Any) -> Any:
 
 def _built(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """The class of the library that a call makes something of, if it does, and what it is made of."""
-    if isinstance(function, types.BuiltinFunctionType) and function.__name__ == "__new__":
+    if isinstance(function, types.BuiltinFunctionType):
+        if function.__name__ != "__new__":
+            return function, args
         function, args = args[0] if args else function.__self__, args[1:]
-    if isinstance(function, type) and not isinstance(function, EnumType) and is_own(function):
+    if isinstance(function, type) and is_own(function) and not isinstance(function, EnumType):
         function = library_base(function)
     return function, args
 
@@ -254,7 +253,8 @@ _LAZY = (itertools.chain, itertools.starmap, itertools.repeat)
 
 def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """What says how much a function of the library builds, where it is no argument of its own kind."""
-    function, args = _built(function, args)
+    if not isinstance(function, types.FunctionType | types.MethodType):
+        function, args = _built(function, args)
     module = getattr(function, "__module__", None)
     if args and (function is bytes or function is bytearray):
         sizes.check_count(args[0])
@@ -373,6 +373,11 @@ def _argument(value: Any, keeps: bool | None, function: Any) -> Any:
         raise TypeError("only an `Exception` can be raised here.")  # a generator that is closed shows one to `with`
     check_fields(value)
     if kind.__module__ == SANDBOX:
+        if believes(_within(function)):
+            value = exact_count(value)
+            kind = type(value)
+            if kind in PLAIN:
+                return value
         if keeps and hasattr(kind, "__next__"):
             return taken(value, kept=True)
         if not callable(value) or is_called_inside(kind):

@@ -56,8 +56,8 @@ class ExitStack(contextlib.ExitStack):
 class suppress(contextlib.suppress):
     """`contextlib.suppress`: the library enters it too, where a function is decorated."""
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
-        return left(super().__exit__, kind, error, traceback)
+    def __exit__(self, exctype: Any, excinst: Any, exctb: Any) -> bool:
+        return left(super().__exit__, exctype, excinst, exctb)
 
 
 # What is private there is not for everybody.

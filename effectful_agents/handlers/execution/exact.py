@@ -19,7 +19,8 @@ __all__ = ["exact", "exact_count"]
 
 
 def _exact_fraction(value: Fraction) -> Fraction:
-    numerator, denominator = [_slot.__get__(value) for _slot in (Fraction._numerator, Fraction._denominator)]  # ty: ignore[unresolved-attribute]
+    slots: Any = (Fraction._numerator, Fraction._denominator)
+    numerator, denominator = [slot.__get__(value) for slot in slots]
     return Fraction(exact(numerator), exact(denominator))
 
 

@@ -15,7 +15,7 @@ from effectful_agents.handlers.execution import calls, limits, showing
 from effectful_agents.handlers.execution.attributes import get_attribute
 from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.kinds import replace
-from effectful_agents.handlers.execution.sizes import check_count, length
+from effectful_agents.handlers.execution.sizes import check_count
 
 __all__ = ["PrettyPrinter", "PrintCollector", "not_redirected", "pformat", "pprint", "print_", "redirect_stdout"]
 
@@ -25,11 +25,12 @@ _target: ContextVar[Any] = ContextVar("effectful_agents_printing_target", defaul
 def print_(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False) -> None:
     """`print`."""
     limits.tick()
-    between, after = _text_of("sep", sep, " "), _text_of("end", end, "\n")
+    between = " " if sep is None else _text_of("sep", sep)
+    after = "\n" if end is None else _text_of("end", end)
     file = _target.get() if file is None else file
     if file is None:
         parts = [showing.text(value) for value in values]
-        limits.counted(sum(map(length, parts)) + len(between) * (len(parts) - 1 if parts else 0) + len(after))
+        limits.counted(sum(map(str.__len__, parts)) + len(between) * (len(parts) - 1 if parts else 0) + len(after))
         builtins.print(between.join(parts), end=after, file=sys.stdout, flush=flush)
         return
     write = calls.callee(get_attribute(file, "write"))
@@ -42,9 +43,9 @@ def print_(*values: Any, sep: str | None = None, end: str | None = None, file: A
         calls.apply(get_attribute(file, "flush"))
 
 
-def _text_of(name: str, text: Any, default: str) -> str:
-    if text is None:
-        return default
+def _text_of(name: str, text: Any) -> str:
+    if type(text) is str:
+        return text
     if not isinstance(text, str):
         raise TypeError(f"{name} must be None or a string, not {type(text).__name__}")
     return exact(text)

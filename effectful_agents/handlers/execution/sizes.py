@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution.exact import exact, exact_count
-from effectful_agents.handlers.execution.kinds import PLAIN, is_own
+from effectful_agents.handlers.execution.kinds import PLAIN, SANDBOX, is_own
 from effectful_agents.handlers.execution.limits import TooLarge, check, current
 
 __all__ = [
@@ -87,8 +87,7 @@ def check_number(value: Any) -> None:
 
 def check_exponent(value: Decimal) -> None:
     """Raise if a decimal number is so large or so small that to make an integer of it takes long."""
-    value = exact(value)
-    if value.is_finite() and abs(value.adjusted()) > MAX_EXPONENT:
+    if Decimal.is_finite(value) and abs(Decimal.adjusted(value)) > MAX_EXPONENT:
         raise TooLarge("size", current().size, f"A decimal number can have {MAX_EXPONENT:,} digits here.")
 
 
@@ -150,7 +149,8 @@ def check_added(a: Any, b: Any) -> None:
 def mul(a: Any, b: Any) -> Any:
     """`a * b`."""
     if not (type(a) is int and type(b) is int and -_SMALL < a < _SMALL and -_SMALL < b < _SMALL):
-        a, b = repeated(a, b), repeated(b, a)
+        if type(a).__module__ == SANDBOX or type(b).__module__ == SANDBOX:
+            a, b = repeated(a, b), repeated(b, a)
         check_product(a, b)
     return a * b
 
@@ -324,8 +324,9 @@ INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
 
 def format_value(value: Any, spec: Any = "") -> str:
     """`format(value, spec)`; also what stands between braces in an f-string."""
-    spec = exact(spec)
     if spec:
+        if type(spec) is not str:
+            spec = exact(spec)
         check_spec(value, spec)
     else:
         _check_shown((value,))
@@ -334,7 +335,8 @@ def format_value(value: Any, spec: Any = "") -> str:
 
 def check_spec(value: Any, spec: Any) -> tuple[Any, ...]:
     """Raise if a value in such a format would be too large; what is the format, whatever its methods say."""
-    spec = exact(spec)
+    if type(spec) is not str:
+        spec = exact(spec)
     if not isinstance(spec, str):
         raise TypeError(f"the format of a value is a `str`, not `{type(spec).__name__}`.")
     check_size(sum([int(number[:20]) for number in _NUMBER.findall(spec)]))

@@ -103,7 +103,13 @@ def in_pieces(values: Any) -> Any:
     """
     if not isinstance(values, _LISTED) or len(values) <= _MANY:
         return values
-    return itertools.chain.from_iterable(_pieces(iter(values)))
+    return itertools.chain.from_iterable(_slices(values) if type(values) is list else _pieces(iter(values)))
+
+
+def _slices(values: list[Any]) -> Generator[list[Any]]:
+    for start in range(0, len(values), _PIECE):
+        check()
+        yield values[start : start + _PIECE]
 
 
 def _pieces(values: Iterator[Any]) -> Generator[tuple[Any, ...]]:
