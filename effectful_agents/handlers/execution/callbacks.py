@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import Enum, EnumType
 from typing import Any
 
-from effectful_agents.handlers.execution.kinds import HOME, PLAIN, RESTRICTED, is_own
+from effectful_agents.handlers.execution.kinds import HOME, PLAIN, RESTRICTED, is_own, library_base
 from effectful_agents.handlers.execution.names import is_standard
 
 __all__ = [
@@ -181,6 +181,8 @@ def builds_nothing(function: Any) -> bool:
     if kind is CACHED:
         return builds_nothing(function.__wrapped__)
     if isinstance(function, type):
+        if is_own(function) and not is_made_inside(function):
+            function = library_base(function)
         if function is str or (isinstance(function, EnumType) and not is_own(function)):
             return False  # of a structure that contains itself many times; of a flag, which keeps it
         is_library = is_standard(function.__module__) or issubclass(function, Decimal)

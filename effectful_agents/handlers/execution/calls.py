@@ -253,7 +253,10 @@ _LAZY = (itertools.chain, itertools.starmap, itertools.repeat)
 
 def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """What says how much a function of the library builds, where it is no argument of its own kind."""
-    if not isinstance(function, types.FunctionType | types.MethodType):
+    if type(function) is types.BuiltinFunctionType:
+        if function.__name__ == "__new__":
+            function, args = _built(function, args)
+    elif isinstance(function, type) and is_own(function):
         function, args = _built(function, args)
     module = getattr(function, "__module__", None)
     if args and (function is bytes or function is bytearray):
@@ -297,8 +300,6 @@ def _check_measured(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 def _keeps(function: Any) -> bool | None:
     """Whether a function keeps all that an iterator has, just looks through it, or leaves it alone (None)."""
-    if isinstance(function, types.BuiltinFunctionType) and function.__name__ == "__new__":
-        function = function.__self__
     if isinstance(function, type):
         if is_own(function):
             function = library_base(function)
@@ -306,7 +307,11 @@ def _keeps(function: Any) -> bool | None:
             return True
         return None if function.__module__ == "builtins" and function not in (map, filter, zip, enumerate) else False
     if isinstance(function, types.BuiltinFunctionType):
-        if function.__name__ in _KEEPING_METHODS or function in _KEEPING:
+        if function.__name__ in _KEEPING_METHODS:
+            return True
+        if function.__name__ == "__new__" and isinstance(function.__self__, type):
+            return _keeps(function.__self__)
+        if function in _KEEPING:
             return True
         return False if isinstance(function.__self__, types.ModuleType) and id(function) not in DIRECT else None
     if isinstance(function, types.MethodType):

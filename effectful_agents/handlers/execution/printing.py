@@ -22,6 +22,10 @@ __all__ = ["PrettyPrinter", "PrintCollector", "not_redirected", "pformat", "ppri
 _target: ContextVar[Any] = ContextVar("effectful_agents_printing_target", default=None)
 
 
+_FEW = 8
+"""Texts that may be put together before they are counted."""
+
+
 def print_(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False) -> None:
     """`print`."""
     limits.tick()
@@ -30,8 +34,13 @@ def print_(*values: Any, sep: str | None = None, end: str | None = None, file: A
     file = _target.get() if file is None else file
     if file is None:
         parts = [showing.text(value) for value in values]
-        limits.counted(sum(map(str.__len__, parts)) + len(between) * (len(parts) - 1 if parts else 0) + len(after))
-        builtins.print(between.join(parts), end=after, file=sys.stdout, flush=flush)
+        many = len(parts) > _FEW
+        if many:  # one of them may stand there again and again
+            limits.counted(sum(map(str.__len__, parts)) + len(between) * (len(parts) - 1) + len(after))
+        text = between.join(parts)
+        if not many:
+            limits.counted(len(text) + len(after))
+        builtins.print(text, end=after, file=sys.stdout, flush=flush)
         return
     write = calls.callee(get_attribute(file, "write"))
     for number, value in enumerate(values):

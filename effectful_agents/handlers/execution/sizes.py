@@ -285,8 +285,14 @@ def mod(a: Any, b: Any) -> Any:
 def check_template(a: Any, b: Any) -> None:
     """Raise if `a % b` would be too large."""
     if isinstance(a, str | bytes | bytearray):
-        text = str.__str__(a) if isinstance(a, str) else bytes(bytearray(memoryview(a))).decode("latin-1")
-        values = tuple(tuple.__iter__(b)) if isinstance(b, tuple) else (b,)
+        text = (
+            a
+            if type(a) is str
+            else str.__str__(a)
+            if isinstance(a, str)
+            else bytes(bytearray(memoryview(a))).decode("latin-1")
+        )
+        values = b if type(b) is tuple else tuple(tuple.__iter__(b)) if isinstance(b, tuple) else (b,)
         if "%" in text:
             total = 0
             for match in _PERCENT.finditer(text):
