@@ -112,11 +112,11 @@ DEEP = {
             ),
             "a slice": (
                 "p = [[] for _ in range(3 * N)]\nx = None\nfor _ in range(N):\n  x = slice(x)\n"
-                "  p.pop(), p.pop()\nx = None"
+                "  p.pop(), p.pop()\nhash(x)"
             ),
             "enumerate": (
                 "p = [[] for _ in range(3 * N)]\nx = iter([])\nfor _ in range(N):\n  x = enumerate(x)\n"
-                "  p.pop(), p.pop(), p.pop()\nx = None"
+                "  p.pop(), p.pop(), p.pop()\nnext(x)"
             ),
         }.items()
     },

@@ -181,10 +181,12 @@ def builds_nothing(function: Any) -> bool:
     if kind is CACHED:
         return builds_nothing(function.__wrapped__)
     if isinstance(function, type):
+        if isinstance(function, EnumType):
+            return is_own(function)  # a flag keeps what it makes
         if is_own(function) and not is_made_inside(function):
             function = library_base(function)
-        if function is str or (isinstance(function, EnumType) and not is_own(function)):
-            return False  # of a structure that contains itself many times; of a flag, which keeps it
+        if function is str:  # of a structure that contains itself many times
+            return False
         is_library = is_standard(function.__module__) or issubclass(function, Decimal)
         return id(function) in DIRECT or function in _SMALL or not is_library
     owner = function.__self__ if isinstance(function, types.BuiltinFunctionType) else None

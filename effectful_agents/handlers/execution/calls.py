@@ -15,7 +15,7 @@ import itertools
 import operator
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import EnumType
 from typing import Any
 
@@ -358,7 +358,25 @@ def _called(function: Any) -> Any:
     """What the library calls in the place of this: it is guarded as if the code itself called it."""
     if function is str:
         return showing.text
+    if isinstance(function, EnumType):
+        return _Enumeration(function)
     return functools.partial(apply if type(function) in (functools.partial, *ALIASES) else _outside, function)
+
+
+class _Enumeration:
+    """An enumeration of the program that is called, or gone through, by the library."""
+
+    def __init__(self, enumeration: Any) -> None:
+        self._enumeration = enumeration
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _outside(self._enumeration, *args, **kwargs)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._enumeration)
+
+    def __len__(self) -> int:
+        return len(self._enumeration)
 
 
 def check_fields(value: Any) -> None:
