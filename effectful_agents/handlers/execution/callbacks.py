@@ -22,6 +22,7 @@ __all__ = [
     "ALIASES",
     "CACHED",
     "DIRECT",
+    "DIRECT_METHODS",
     "PASSING",
     "believes",
     "builds_nothing",
@@ -34,6 +35,25 @@ __all__ = [
 
 DIRECT: set[int] = set()
 """Functions and classes that may be called as they are: they call nothing back, and build nothing large."""
+
+DIRECT_METHODS: dict[type, frozenset[str]] = {
+    str: frozenset(
+        [
+            *("split", "splitlines", "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold"),
+            *("swapcase", "startswith", "endswith", "find", "index", "count", "isdigit", "isalpha", "isalnum"),
+            *("isspace", "isupper", "islower", "isidentifier", "isnumeric", "isdecimal", "istitle", "isascii"),
+            *("isprintable", "partition", "removeprefix", "removesuffix"),
+        ]
+    ),
+    list: frozenset(["append", "pop", "insert", "index", "count", "remove", "reverse", "clear", "copy"]),
+    dict: frozenset(["get", "keys", "values", "items", "pop", "popitem", "copy", "clear"]),
+    set: frozenset(["add", "discard", "remove", "pop", "clear", "copy"]),
+    int: frozenset(["bit_length", "bit_count", "is_integer", "as_integer_ratio", "conjugate"]),
+    float: frozenset(["is_integer", "as_integer_ratio", "hex", "conjugate"]),
+    tuple: frozenset(["index", "count"]),
+    bytes: frozenset(["hex", "startswith", "endswith", "find", "split", "strip"]),
+}
+"""Methods of the built-in classes of which the same is true."""
 
 CACHED = type(functools.cache(len))
 """The class of functions that keep what they have given."""

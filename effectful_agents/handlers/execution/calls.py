@@ -25,6 +25,7 @@ from effectful_agents.handlers.execution.callbacks import (
     ALIASES,
     CACHED,
     DIRECT,
+    DIRECT_METHODS,
     PASSING,
     believes,
     builds_nothing,
@@ -53,51 +54,6 @@ from effectful_agents.handlers.execution.streams import in_pieces, stream, taken
 
 __all__ = ["apply", "callee", "check_fields", "check_members"]
 
-_DIRECT_METHODS: dict[type, frozenset[str]] = {
-    str: frozenset(
-        [
-            "split",
-            "splitlines",
-            "strip",
-            "lstrip",
-            "rstrip",
-            "lower",
-            "upper",
-            "title",
-            "capitalize",
-            "casefold",
-            "swapcase",
-            "startswith",
-            "endswith",
-            "find",
-            "index",
-            "count",
-            "isdigit",
-            "isalpha",
-            "isalnum",
-            "isspace",
-            "isupper",
-            "islower",
-            "isidentifier",
-            "isnumeric",
-            "isdecimal",
-            "istitle",
-            "isascii",
-            "isprintable",
-            "partition",
-            "removeprefix",
-            "removesuffix",
-        ]
-    ),
-    list: frozenset(["append", "pop", "insert", "index", "count", "remove", "reverse", "clear", "copy"]),
-    dict: frozenset(["get", "keys", "values", "items", "pop", "popitem", "copy", "clear"]),
-    set: frozenset(["add", "discard", "remove", "pop", "clear", "copy"]),
-    int: frozenset(["bit_length", "bit_count", "is_integer", "as_integer_ratio", "conjugate"]),
-    float: frozenset(["is_integer", "as_integer_ratio", "hex", "conjugate"]),
-    tuple: frozenset(["index", "count"]),
-    bytes: frozenset(["hex", "startswith", "endswith", "find", "split", "strip"]),
-}
-
 
 def callee(function: Any) -> Any:
     """What is called where the code calls this."""
@@ -119,7 +75,7 @@ def callee(function: Any) -> Any:
     elif kind is types.BuiltinFunctionType:
         if id(function) in DIRECT:
             return function
-        names = _DIRECT_METHODS.get(type(function.__self__))
+        names = DIRECT_METHODS.get(type(function.__self__))
         if names is not None:
             name = function.__name__
             if name in names:

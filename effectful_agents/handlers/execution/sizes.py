@@ -5,7 +5,6 @@ What is estimated is estimated before anything is built: a value that is too lar
 
 from __future__ import annotations
 
-import operator
 import re
 from array import array
 from collections import UserList, deque
@@ -20,7 +19,6 @@ from effectful_agents.handlers.execution.limits import TooLarge, check, current
 
 __all__ = [
     "FORMATS",
-    "INPLACE",
     "WORTH_COUNTING",
     "add",
     "check_added",
@@ -306,23 +304,6 @@ def check_template(a: Any, b: Any) -> None:
             check_size(total)
         check_size(len(text) + sum(length(value) for value in values) if len(values) < WORTH_COUNTING else len(values))
         _check_shown(values)
-
-
-INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+=": operator.iadd,
-    "-=": operator.isub,
-    "*=": operator.imul,
-    "/=": operator.itruediv,
-    "//=": operator.ifloordiv,
-    "%=": operator.imod,
-    "**=": operator.ipow,
-    "<<=": operator.ilshift,
-    ">>=": operator.irshift,
-    "&=": operator.iand,
-    "^=": operator.ixor,
-    "|=": operator.ior,
-    "@=": operator.imatmul,
-}
 
 
 # --- formats ------------------------------------------------------------------------------------------------------

@@ -5,14 +5,13 @@ from __future__ import annotations
 import collections
 import operator
 import types
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.kinds import SANDBOX, is_own, opened, replace
 from effectful_agents.handlers.execution.sizes import (
-    INPLACE,
     WORTH_COUNTING,
     check_added,
     check_power,
@@ -113,6 +112,23 @@ _SHRINKING = frozenset({"+=", "-=", "/=", ">>=", "&="})
 """What makes an integer no larger than its operands, but for a digit."""
 
 
+_INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+=": operator.iadd,
+    "-=": operator.isub,
+    "*=": operator.imul,
+    "/=": operator.itruediv,
+    "//=": operator.ifloordiv,
+    "%=": operator.imod,
+    "**=": operator.ipow,
+    "<<=": operator.ilshift,
+    ">>=": operator.irshift,
+    "&=": operator.iand,
+    "^=": operator.ixor,
+    "|=": operator.ior,
+    "@=": operator.imatmul,
+}
+
+
 def inplace(symbol: str, a: Any, b: Any) -> Any:
     """`a += b`, or with another symbol."""
     kind = type(a)
@@ -141,7 +157,7 @@ def inplace(symbol: str, a: Any, b: Any) -> Any:
         opened(b)
         if isinstance(a, dict):
             b = in_pieces(taken(b, kept=True))
-    return INPLACE[symbol](a, b)
+    return _INPLACE[symbol](a, b)
 
 
 _GROWING = (list, bytearray, collections.deque, collections.UserList)
