@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import weakref
 from abc import ABCMeta
-from enum import EnumType
+from enum import Enum, EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.callables import stored
@@ -229,7 +229,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
     ):
         return _with_slices(obj) if name is None else _Written(obj)
     if (
-        isinstance(obj, types.ModuleType)
+        isinstance(obj, types.ModuleType | Enum)  # what is the code's own has been let through
         or (isinstance(obj, type) and not is_own(obj))
         or kind in _CALLABLES
         or is_closed(kind)

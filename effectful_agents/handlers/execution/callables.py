@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution import methods, sizes
-from effectful_agents.handlers.execution.callbacks import ALIASES, CACHED
+from effectful_agents.handlers.execution.callbacks import ALIASES, CACHED, is_enumeration
 from effectful_agents.handlers.execution.kinds import (
     DOCUMENTED,
     PLAIN,
@@ -113,6 +113,8 @@ def _checked_wrapper(wrapper: Any) -> Any:
         if isinstance(wrapper, functools.cached_property):
             checked = (answering(checked[0]),)
         again = wrapper.args if kind is functools.partialmethod else ()
+    if any(map(is_enumeration, parts)):
+        raise TypeError("an enumeration cannot be called by a property or another wrapper here; write a function.")
     if all(part is other for part, other in zip(parts, checked, strict=True)):
         return wrapper
     if kind not in _WRAPPERS:

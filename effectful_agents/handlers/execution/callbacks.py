@@ -28,6 +28,7 @@ __all__ = [
     "builds_nothing",
     "calls_nothing",
     "is_called_inside",
+    "is_enumeration",
     "is_made_inside",
     "is_outside",
     "remember_init",
@@ -130,9 +131,23 @@ def believes(function: Any) -> bool:
             return True
         function = function.__func__
     module = getattr(function, "__module__", None)
+    if isinstance(function, types.FunctionType) and module == "enum":
+        return True
     if module is None and owner is not None:
         module = (owner if isinstance(owner, type) else type(owner)).__module__
     return type(module) is str and module.partition(".")[0] in _BELIEVING
+
+
+def is_enumeration(function: Any) -> bool:
+    """Whether what is called in the end is an enumeration of the program."""
+    kind = type(function)
+    if isinstance(function, functools.partial):
+        return is_enumeration(function.func)
+    if kind is CACHED:
+        return is_enumeration(function.__wrapped__)
+    if kind is types.MethodType:
+        return is_enumeration(function.__self__)
+    return isinstance(function, EnumType) and not is_own(function)
 
 
 PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "texts"))

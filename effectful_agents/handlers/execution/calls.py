@@ -195,13 +195,14 @@ def check_members(enumeration: Any, values: Iterable[Any]) -> None:
     """
     ancestors = enumeration.__mro__ if isinstance(enumeration, type) else ()
     data = [cls for cls in ancestors if not is_own(cls) and not isinstance(cls, EnumType) and cls is not object]
-    for value in values if data else ():
+    for value in values:
         value = value.value if isinstance(value, enum.member) else value
         args = value if isinstance(value, tuple) else (value,)
-        for one in args:
-            if _argument(one, _keeps(data[0]), data[0]) is not one and not callable(one):
-                raise TypeError("a member of an enumeration is not made of an iterator here; make a list of it.")
-        _check_amounts(data[0], args, {})
+        for cls in data:
+            for one in args:
+                if _argument(one, _keeps(cls), cls) is not one and not callable(one) and not is_own(type(one)):
+                    raise TypeError("a member of an enumeration is not made of an iterator here; make a list of it.")
+            _check_amounts(cls, args, {})
 
 
 _LAZY = (itertools.chain, itertools.starmap, itertools.repeat)

@@ -84,7 +84,7 @@ class Limits:
 
     Attributes:
         seconds: Time on the clock; None is for ever.
-        size: Characters, bytes or items of one value, and binary digits of one integer.
+        size: Characters, bytes or items of one value, and binary digits of one integer, which has a million at most.
         output: Characters that it may print.
         memory: Bytes by which the process may grow meanwhile, where the system tells (Linux); None does not look.
     """
