@@ -202,6 +202,7 @@ def test_code_does_not_eat_that_the_program_is_interrupted(name):
         run(EATEN[name], {"interrupt": _interrupt})
 
 
+@pytest.mark.filterwarnings("ignore:.* in a 'finally' block:SyntaxWarning")
 def test_a_finally_may_leave_by_return_as_elsewhere():
     source = dedent("""
         def f(error):

@@ -218,7 +218,7 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     module = getattr(function, "__module__", None)
     if args and (function is bytes or function is bytearray):
         sizes.check_count(args[0])
-        if type(args[0]) not in PLAIN and hasattr(type(args[0]), "__index__"):
+        if not isinstance(args[0], int) and hasattr(type(args[0]), "__index__"):
             raise TypeError(f"`{function.__name__}` takes an `int` here, not what has an `__index__`.")
     elif args and function is str:
         showing.check_shown(args[0])
