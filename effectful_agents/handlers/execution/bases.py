@@ -49,7 +49,7 @@ _FIT = (
     *(contextlib.AbstractContextManager, contextlib.ContextDecorator, contextlib.ExitStack),
     *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.tzinfo),
     *(decimal.Decimal, fractions.Fraction, uuid.UUID, random.Random),
-    *(io.StringIO, io.BytesIO, string.Template, textwrap.TextWrapper, pprint.PrettyPrinter),
+    *(io.StringIO, io.BytesIO, string.Formatter, string.Template, textwrap.TextWrapper, pprint.PrettyPrinter),
     *(json.JSONEncoder, json.JSONDecoder, html.parser.HTMLParser),
     *(csv.Dialect, csv.excel, csv.excel_tab, csv.unix_dialect, csv.DictReader, csv.DictWriter),
     *(calendar.Calendar, calendar.TextCalendar, calendar.HTMLCalendar),
