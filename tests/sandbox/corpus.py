@@ -13,12 +13,13 @@ import functools
 import os
 import re
 import typing
-from enum import Enum
+from enum import Enum, Flag, IntFlag
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from effectful_agents import Tool
+from effectful_agents.runtime import Operation
 from effectful_agents.types.local_types import hints_of as _hints_of
 
 _FOLDER = Path(__file__).parent / "corpus"
@@ -54,6 +55,12 @@ def given() -> dict[str, Any]:
     class Color(Enum):
         RED = 1
 
+    class Perm(Flag):
+        R, W, X = 4, 2, 1
+
+    class Mode(IntFlag):
+        A, B = 2, 4
+
     @functools.singledispatch
     def show(value: Any) -> Any:
         return value
@@ -62,6 +69,11 @@ def given() -> dict[str, Any]:
     def double(number: int) -> int:
         """Twice a number."""
         return 2 * number
+
+    @Operation.define
+    def triple(number: int) -> int:
+        """Three times a number."""
+        return 3 * number
 
     def failing() -> None:
         try:
@@ -73,6 +85,9 @@ def given() -> dict[str, Any]:
         "environ": os.environ,
         "failing": failing,
         "mappings": [os.environ],
+        "Perm": Perm,
+        "Mode": Mode,
+        "triple": triple,
         "listdir": os.listdir,
         "functions": [os.listdir, os.getcwd],
         "classes": [Path],

@@ -36,6 +36,7 @@ def test_the_attempt_works_without_a_sandbox(name, monkeypatch):
 
 
 @each_program
+@pytest.mark.filterwarnings("ignore:.* in a 'finally' block:SyntaxWarning")
 def test_an_ordinary_program_prints_what_it_prints_elsewhere(name, monkeypatch):
     with contextlib.redirect_stdout(io.StringIO()) as out:
         run_plainly(PROGRAMS[name], monkeypatch)

@@ -78,6 +78,48 @@ DEEP = {
         "from dataclasses import dataclass, asdict\n@dataclass\nclass A:\n  x: object\n"
         "x = None\nfor _ in range(5000): x = A(x)\nasdict(x)"
     ),
+    # As many values are freed as are made, so that the collector does not come by itself.
+    **{
+        f"{name}, and as much is freed": source
+        for name, source in {
+            "a tuple": "p = [[] for _ in range(N)]\nx = ()\nfor _ in range(N):\n  x = (x,)\n  p.pop()\nhash(x)",
+            "a tuple as a key": ("p = [[] for _ in range(N)]\nx = ()\nfor _ in range(N):\n  x = x,\n  p.pop()\n{x}"),
+            "a tuple by stars": (
+                "import itertools\np = [[] for _ in range(2 * N)]\ndef g():\n  while p:\n    p.pop(), p.pop()\n"
+                "    yield 0\nfor x in itertools.accumulate(g(), lambda *a: a): pass\nhash(x)"
+            ),
+            "a tuple in a callback": (
+                "y = None\nfor _ in range(N): y = [], y\nx = ()\ndef f(_):\n  global x, y\n  x = (x,)\n  _, y = y\n"
+                "  return 0\nmax([0] * (N - 1), key=f)\nhash(x)"
+            ),
+            "a tuple in a long line": (
+                "p = [[[] for _ in range(1000)] for _ in range(N // 1000)]\nx = ()\nfor i in range(N // 1000):\n  "
+                + "x = x,; " * 1000
+                + "p[i] = None\nhash(x)"
+            ),
+            "a tuple by :=": (
+                "p = [[[] for _ in range(1000)] for _ in range(N // 1000)]\nx = ()\nfor i in range(N // 1000):\n  ["
+                + "(x := (x,)), " * 1000
+                + "]\n  p[i] = None\nhash(x)"
+            ),
+            "a tuple in a comprehension": (
+                "y = []\nfor _ in range(N): y = [y]\nx = ()\n"
+                "[0 for _ in range(N - 1) for z in y if (x := (x,)) and (y := z)]\nhash(x)"
+            ),
+            "a tuple in a generator": (
+                "import collections\ny = []\nfor _ in range(N): y = [y]\nL = [()]\n"
+                "collections.deque(map(L.append, ((x,) for x in L for z in y if (y := z) or 1)), maxlen=0)\nhash(L[-1])"
+            ),
+            "a slice": (
+                "p = [[] for _ in range(3 * N)]\nx = None\nfor _ in range(N):\n  x = slice(x)\n"
+                "  p.pop(), p.pop()\nhash(x)"
+            ),
+            "enumerate": (
+                "p = [[] for _ in range(3 * N)]\nx = iter([])\nfor _ in range(N):\n  x = enumerate(x)\n"
+                "  p.pop(), p.pop(), p.pop()\nnext(x)"
+            ),
+        }.items()
+    },
     "parentheses": "(" * 500 + ")" * 500,
     "signs": "x = " + "-" * 10_000 + "1",
     "a long sum": "a = 1\nx = " + "+".join("a" * 30_000),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import enum
 import io
+import sys
 import types
 
 import pytest
@@ -174,3 +177,71 @@ def test_a_made_dataclass_does_not_give_away_a_mapping_of_the_program():
     with pytest.raises(TypeError, match="classes of your own"):
         run(code, {"settings": types.MappingProxyType(real)})
     assert real == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import types\ntypes.GenericAlias(lambda: [Given].pop(), int)()",
+        "import types\nclass C:\n  def __new__(cls): return Given\ndef f(x): x()\nf(types.GenericAlias(C, int))",
+        "class C[T]:\n  def __new__(cls): return Given\nC[int]()",
+        "class C[T]:\n  def __new__(cls, x): return Given\nlist(map(C[int], [1]))",
+        (
+            "class C[T]:\n  def __new__(cls): return Given\nimport dataclasses\n@dataclasses.dataclass\n"
+            "class D:\n  x: object = dataclasses.field(default_factory=C[int])\nD()"
+        ),
+        "class C[T]:\n  def __new__(cls): return Given\nimport collections\ncollections.defaultdict(C[int])[1]",
+    ],
+)
+def test_a_generic_class_that_is_called_writes_nothing_into_what_comes_out(source):
+    class Given:
+        pass
+
+    exec(source, {"Given": Given})
+    del Given.__orig_class__  # ty: ignore[unresolved-attribute] - without a sandbox it is there
+    with contextlib.suppress(TypeError):
+        run(source, {"Given": Given})
+    assert not hasattr(Given, "__orig_class__")
+
+
+NOTE = "def note(self, flag):\n  if isinstance(flag, dict): flag['mine'] = 1\n  return 1\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class F(enum.Flag):\n  A = 1\n  _get_value = note\ndef join(a, b): return a | b\njoin(view, F.A)",
+        (
+            "import operator\nclass E(enum.IntFlag): _get_value = note\nclass F(E): A = 1\n"
+            "list(map(operator.or_, [view], [F.A]))"
+        ),
+        "class F(enum.Flag): A = 1\nF._get_value = note\n[view | one for one in [F.A]]",
+    ],
+)
+def test_a_flag_gets_a_copy_of_what_is_behind_a_view(source):
+    source = f"import enum\n{NOTE}{source}"
+    settings = {"a": 1}
+    if sys.version_info >= (3, 13):  # before, a flag asks nobody
+        exec(source, {"view": types.MappingProxyType(settings)})
+        assert settings.pop("mine")
+    with contextlib.suppress(TypeError):
+        run(source, {"view": types.MappingProxyType(settings)})
+    assert settings == {"a": 1}
+
+
+def test_enumerations_of_the_program_are_as_elsewhere():
+    class Perm(enum.Flag):
+        R, W, X = 4, 2, 1
+
+    class Mode(enum.IntFlag):
+        A, B = 2, 4
+
+    source = (
+        "x = [list(Perm), len(Perm), Perm(6), Perm['R'], Perm.R | Perm.W, ~Perm.R, Perm.R in Perm(6),"
+        " list(map(Perm, [1, 6])), max(Mode), isinstance(Perm.R, Perm), list(reversed(Perm)),"
+        " sorted(Perm, key=lambda one: one.value), dict.fromkeys(Perm), list(enumerate(Perm)), list(zip(Perm, Mode)),"
+        " Mode.A | 4, 1 | Mode.A, Mode(6) & 2, {*Perm} == set(Perm)]"
+    )
+    plain: dict[str, object] = {"Perm": Perm, "Mode": Mode}
+    exec(source, plain)
+    assert run(source, {"Perm": Perm, "Mode": Mode})["x"] == plain["x"]

@@ -192,6 +192,88 @@ HUGE = {
     "decimal digits": "from decimal import Decimal\nDecimal('3' * 20_000).ln()",
     "pow mod": "pow(3, (1 << 100_000) - 1, (1 << 100_000) + 1)",
     "comb": "import math\nmath.comb(100_000, 50_000)",
+    # What lies about itself: through a helper, through a module, in a structure.
+    "a lying number, factorial": (
+        "import math\nclass I(int):\n  def __gt__(self, o): return False\nmath.factorial(I(3_000_000))"
+    ),
+    "a lying number, factorial by map": (
+        "import math\nclass I(int):\n  def __gt__(self, o): return False\nlist(map(math.factorial, [I(3_000_000)]))"
+    ),
+    "a lying number, comb": (
+        "import math\nclass I(int):\n  __gt__ = __lt__ = lambda s, o: False\ndef f(n, k): return math.comb(n, k)\n"
+        "f(I(3_000_000), I(1_500_000))"
+    ),
+    "a lying number, calendar": (
+        "import calendar\nclass I(int):\n  def __gt__(self, o): return False\n"
+        "calendar.TextCalendar().formatmonth(2024, 1, I(100_000_000))"
+    ),
+    "a lying text, fraction": (
+        "from fractions import Fraction\nclass S(str):\n  def lower(self): return ''\nFraction(S('1e30000000'))"
+    ),
+    "a lying text, fraction by map": (
+        "from fractions import Fraction\nclass S(str):\n  def lower(self): return ''\n"
+        "list(map(Fraction, [S('1e30000000')]))"
+    ),
+    "a lying text, format": "class S(str):\n  def __str__(self): return '1'\nformat(1, S('>300000000'))",
+    "a lying text, format by method": "class S(str):\n  def __str__(self): return '1'\n(1).__format__(S('>300000000'))",
+    "a lying text, format by map": (
+        "class S(str):\n  def __str__(self): return '1'\nlist(map(format, [1], [S('>300000000')]))"
+    ),
+    "a lying text, percent": "class S(str):\n  def __contains__(self, x): return False\nS('%300000000d') % 1",
+    "a lying decimal": (
+        "from decimal import Decimal\nclass D(Decimal):\n  def is_finite(self): return False\nint(D('1e3000000'))"
+    ),
+    "a lying decimal by map": (
+        "from decimal import Decimal\nclass D(Decimal):\n  def is_finite(self): return False\n"
+        "list(map(int, [D('1e3000000')]))"
+    ),
+    "a lying tuple": ("class T(tuple):\n  def __iter__(self): return iter(())\n'%*d' % T((300_000_000, 1))"),
+    "an index, times": "class X:\n  def __index__(self): return 10 ** 10\n'a' * X()",
+    "an index, times in place": "class X:\n  def __index__(self): return 10 ** 10\nx = [0]\nx *= X()",
+    "an index, times by map": (
+        "import operator\nclass X:\n  def __index__(self): return 10 ** 10\nlist(map(operator.mul, ['a'], [X()]))"
+    ),
+    "an index, times by method": "class X:\n  def __index__(self): return 10 ** 10\n[0].__mul__(X())",
+    "an index, padding": "class X:\n  def __index__(self): return 10 ** 10\n'a'.ljust(X())",
+    "an index, padding by map": "class X:\n  def __index__(self): return 10 ** 10\nlist(map('a'.ljust, [X()]))",
+    "an index that changes": (
+        "class X:\n  n = 0\n  def __index__(self):\n    self.n += 1\n    return 10 ** 9 if self.n == 1 else 1\n"
+        "'a' * X()"
+    ),
+    "a width that changes": (
+        "class M:\n  n = 0\n  def __getitem__(self, k):\n    self.n += 1\n    return 10 ** 9 if k == 'w' else 1\n"
+        "'{a:{w}}'.format_map(M())"
+    ),
+    "a deque of the code": "import collections\nclass Q(collections.deque): pass\nQ([1]) * 100_000_000",
+    "a UserList of the code": "import collections\nclass U(collections.UserList): pass\nU([1]) * 100_000_000",
+    "bytes by new": "bytes.__new__(bytes, 1_500_000_000)",
+    "bytes by a class": "class B(bytes): pass\nB(1_500_000_000)",
+    "bytes by a class in a map": "class B(bytes): pass\nlist(map(B, [1_500_000_000]))",
+    "bytes by a member": "import enum\nclass E(bytes, enum.Enum): A = (1_500_000_000,)",
+    "bytes by a member made of texts": (
+        "import enum\nclass B(bytes, enum.Enum): pass\nB('E', {'A': (1_500_000_000,)})"
+    ),
+    "bytes by a member of a type": "import enum\nenum.Enum('E', [('A', (1_500_000_000,))], type=bytes)",
+    "a list by a member": "import enum\nclass E(list, enum.Enum): A = (range(10 ** 10),)",
+    "a list by a class": "class L(list): pass\nL(range(50_000_000))",
+    "a tuple by new": "tuple.__new__(tuple, range(50_000_000))",
+    "a decimal of a number": "from decimal import Decimal\nDecimal(1 << 9_000_000)",
+    "a decimal and a number": "from decimal import Decimal\nDecimal(1) < (1 << 9_000_000)",
+    "a number of bytes": "int.from_bytes(b'x' * 40_000)",
+    "a number of bytes by map": "list(map(int.from_bytes, [b'x' * 40_000]))",
+    "a number of digits": "import functools\nlist(map(functools.partial(int, base=16), ['f' * 40_000]))",
+    "rounding": "round(5, -10 ** 8)",
+    "rounding by a method": "(5).__round__(-10 ** 8)",
+    "rounding by map": "list(map(round, [5], [-10 ** 8]))",
+    "marks": "import unicodedata\nunicodedata.normalize('NFC', 'a' + '\\u0300\\u0316' * 10_000)",
+    "marks by map": (
+        "import unicodedata\nlist(map(unicodedata.normalize, ['NFD'], ['a' + '\\u0f73\\u0f71' * 10_000]))"
+    ),
+    "marks in a name": "import ast\nast.literal_eval('a' + '\\u0300\\u0316' * 10_000)",
+    "marks in a host": "('a' + '\\u0300\\u0316' * 10_000).encode('idna')",
+    "from the end": "('a' * 200_000).rfind('b' + 'a' * 100_000)",
+    "from the end by map": "list(map(('a' * 200_000).rpartition, ['b' + 'a' * 100_000]))",
+    "from the end, bare": "str.rsplit('a' * 200_000, 'b' + 'a' * 100_000)",
     "yield from": "def g(): yield from range(10 ** 15)\nlist(g())",
     "endless own": "class I:\n  def __iter__(self): return self\n  def __next__(self): return 1\nlist(I())",
     "join own": "''.join('a' for _ in iter(int, 1))",

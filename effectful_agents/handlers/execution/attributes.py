@@ -5,10 +5,11 @@ from __future__ import annotations
 import types
 import weakref
 from abc import ABCMeta
-from enum import EnumType
+from enum import Enum, EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.callables import stored
+from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.hints import check_hint, is_hint
 from effectful_agents.handlers.execution.kept_back import instead
 from effectful_agents.handlers.execution.kinds import (
@@ -239,7 +240,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
     ):
         return _with_slices(obj) if name is None else _Written(obj)
     if (
-        isinstance(obj, types.ModuleType)
+        isinstance(obj, types.ModuleType | Enum)  # what is the code's own has been let through
         or (isinstance(obj, type) and not is_own(obj))
         or kind in CALLABLES
         or is_closed(kind)
@@ -300,6 +301,7 @@ class _DecimalContext(_Written):
     __slots__ = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
+        value = exact(value)
         if name == "prec":
             check_precision(value)
         if name in ("Emax", "Emin") and isinstance(value, int) and abs(value) > MAX_EXPONENT:

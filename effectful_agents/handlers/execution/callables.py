@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution import methods, sizes
-from effectful_agents.handlers.execution.callbacks import CACHED
+from effectful_agents.handlers.execution.callbacks import ALIASES, CACHED, is_enumeration
 from effectful_agents.handlers.execution.kinds import (
     DOCUMENTED,
     PLAIN,
@@ -86,6 +86,8 @@ def answering(function: Any) -> Any:
     """
     if type(function) is types.FunctionType and function.__builtins__ is RESTRICTED:
         return function
+    while type(function) in ALIASES:
+        function = guarded(function.__origin__)
 
     def answer(*args: Any) -> Any:
         return returned(function(*args))
@@ -111,6 +113,8 @@ def _checked_wrapper(wrapper: Any) -> Any:
         if isinstance(wrapper, functools.cached_property):
             checked = (answering(checked[0]),)
         again = wrapper.args if kind is functools.partialmethod else ()
+    if any(map(is_enumeration, parts)):
+        raise TypeError("an enumeration cannot be called by a property or another wrapper here; write a function.")
     if all(part is other for part, other in zip(parts, checked, strict=True)):
         return wrapper
     if kind not in _WRAPPERS:
@@ -145,8 +149,9 @@ def guarded(function: Any) -> Any:
     if isinstance(function, functools.partial):
         guarded(function.func)
         return function
-    if kind is types.GenericAlias:
-        guarded(function.__origin__)
+    if kind in ALIASES:
+        if isinstance(function.__origin__, type) or kind is types.GenericAlias:
+            guarded(function.__origin__)
         return function
     if kind is CACHED:
         guarded(function.__wrapped__)
@@ -196,10 +201,25 @@ def _checked_bound(method: types.MethodType) -> None:
 def _measured(method: types.MethodType) -> Any:
     """A method of the library that is written in Python, and passes what it gets to one that builds something large."""
     target, name = method.__self__, method.__name__
+    if name == "define" and (
+        isinstance(target, Operation) or (isinstance(target, type) and issubclass(target, Operation))
+    ):
+        return functools.partial(_defined, method)
     if isinstance(target, _WRAPPING) and name in methods.CHECKS and is_standard(method.__func__.__module__):
         return functools.partial(methods.checked_wrapped, method)
     other = methods.instead_of(type(target), name) if isinstance(target, Fraction) else None
     return method if other is None else functools.partial(other, target)
+
+
+def _defined(define: types.MethodType, /, *args: Any, **options: Any) -> Any:
+    """Make an operation of functions of the code only: whoever performs it calls them past the guards."""
+    for value in (*args, *options.values()):
+        function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        if callable(function) and not (
+            isinstance(function, types.FunctionType) and function.__builtins__ is RESTRICTED
+        ):
+            _refuse(function)
+    return define(*args, **options)
 
 
 _WRAPPING = (collections.UserList,)

@@ -12,19 +12,23 @@ import functools
 import types
 import typing
 from decimal import Decimal
-from enum import EnumType
+from enum import Enum, EnumType
 from typing import Any
 
-from effectful_agents.handlers.execution.kinds import HOME, PLAIN, RESTRICTED, is_own
+from effectful_agents.handlers.execution.kinds import HOME, PLAIN, RESTRICTED, is_own, library_base
 from effectful_agents.handlers.execution.names import is_standard
 
 __all__ = [
+    "ALIASES",
     "CACHED",
     "DIRECT",
+    "DIRECT_METHODS",
     "PASSING",
+    "believes",
     "builds_nothing",
     "calls_nothing",
     "is_called_inside",
+    "is_enumeration",
     "is_made_inside",
     "is_outside",
     "remember_init",
@@ -33,8 +37,30 @@ __all__ = [
 DIRECT: set[int] = set()
 """Functions and classes that may be called as they are: they call nothing back, and build nothing large."""
 
+DIRECT_METHODS: dict[type, frozenset[str]] = {
+    str: frozenset(
+        [
+            *("split", "splitlines", "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold"),
+            *("swapcase", "startswith", "endswith", "find", "index", "count", "isdigit", "isalpha", "isalnum"),
+            *("isspace", "isupper", "islower", "isidentifier", "isnumeric", "isdecimal", "istitle", "isascii"),
+            *("isprintable", "partition", "removeprefix", "removesuffix"),
+        ]
+    ),
+    list: frozenset(["append", "pop", "insert", "index", "count", "remove", "reverse", "clear", "copy"]),
+    dict: frozenset(["get", "keys", "values", "items", "pop", "popitem", "copy", "clear"]),
+    set: frozenset(["add", "discard", "remove", "pop", "clear", "copy"]),
+    int: frozenset(["bit_length", "bit_count", "is_integer", "as_integer_ratio", "conjugate"]),
+    float: frozenset(["is_integer", "as_integer_ratio", "hex", "conjugate"]),
+    tuple: frozenset(["index", "count"]),
+    bytes: frozenset(["hex", "startswith", "endswith", "find", "split", "strip"]),
+}
+"""Methods of the built-in classes of which the same is true."""
+
 CACHED = type(functools.cache(len))
 """The class of functions that keep what they have given."""
+
+ALIASES = (types.GenericAlias, type(typing.List[int]))  # noqa: UP006 - it is a value here
+"""Classes of `list[int]` and its like: who calls one gets an object that is written to, whatever it is."""
 
 _inits: set[types.CodeType] = set()
 
@@ -78,8 +104,50 @@ def is_outside(function: Any) -> bool:
     if isinstance(function, type):
         if is_own(function):
             return isinstance(function, EnumType) or not is_made_inside(function)
-        return is_standard(function.__module__)
+        return is_standard(function.__module__) or isinstance(function, EnumType)
     return is_standard(type(function).__module__)
+
+
+_BELIEVING = frozenset(
+    [
+        *("_datetime", "_decimal", "_hashlib", "_pydatetime", "_pydecimal", "_random", "_strptime", "_struct"),
+        *("base64", "binascii", "calendar", "colorsys", "datetime", "decimal", "fnmatch", "fractions", "hashlib"),
+        *("hmac", "html", "ipaddress", "random", "shlex", "string", "struct", "textwrap", "time", "tomllib"),
+        *("unicodedata", "urllib", "uuid", "zoneinfo", "ast", "re"),
+    ]
+)
+"""Modules of the library that compute with numbers and texts, and neither keep them nor call their methods for them."""
+
+
+def believes(function: Any) -> bool:
+    """Whether a function of the library takes a number or a text for what it says about itself."""
+    if isinstance(function, types.MethodType) and isinstance(function.__self__, EnumType):
+        return not is_own(function.__self__)
+    if isinstance(function, EnumType):
+        return not is_own(function)  # it may keep the value for the whole program
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, types.MethodType):
+        if isinstance(owner, Enum) and not is_own(type(owner)):
+            return True
+        function = function.__func__
+    module = getattr(function, "__module__", None)
+    if isinstance(function, types.FunctionType) and module == "enum":
+        return True
+    if module is None and owner is not None:
+        module = (owner if isinstance(owner, type) else type(owner)).__module__
+    return type(module) is str and module.partition(".")[0] in _BELIEVING
+
+
+def is_enumeration(function: Any) -> bool:
+    """Whether what is called in the end is an enumeration of the program."""
+    kind = type(function)
+    if isinstance(function, functools.partial):
+        return is_enumeration(function.func)
+    if kind is CACHED:
+        return is_enumeration(function.__wrapped__)
+    if kind is types.MethodType:
+        return is_enumeration(function.__self__)
+    return isinstance(function, EnumType) and not is_own(function)
 
 
 PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "texts"))
@@ -115,8 +183,8 @@ def calls_nothing(function: Any) -> bool:
         return _is_data(function) or not is_standard(function.__module__)
     if kind is functools.partial:
         return calls_nothing(function.func)
-    if kind is types.GenericAlias:
-        return calls_nothing(function.__origin__)
+    if kind in ALIASES:
+        return False
     if kind is CACHED:
         return calls_nothing(function.__wrapped__)
     if is_called_inside(kind) if is_own(kind) else not is_outside(function):
@@ -142,15 +210,19 @@ def builds_nothing(function: Any) -> bool:
     """Whether something that calls nothing can be called with anything: it builds nothing large of it."""
     kind = type(function)
     if kind is functools.partial:
-        return builds_nothing(function.func)
+        return function.func is not int and builds_nothing(function.func)
     if kind is types.GenericAlias:
         return builds_nothing(function.__origin__)
     if kind is CACHED:
         return builds_nothing(function.__wrapped__)
     if isinstance(function, type):
+        if isinstance(function, EnumType):
+            return is_own(function)  # a flag keeps what it makes
+        if is_own(function) and not is_made_inside(function):
+            function = library_base(function)
         if function is str:  # of a structure that contains itself many times
             return False
         is_library = is_standard(function.__module__) or issubclass(function, Decimal)
         return id(function) in DIRECT or function in _SMALL or not is_library
-    is_function = isinstance(function, types.BuiltinFunctionType) and isinstance(function.__self__, types.ModuleType)
-    return id(function) in DIRECT or not is_function
+    owner = function.__self__ if isinstance(function, types.BuiltinFunctionType) else None
+    return id(function) in DIRECT or not isinstance(owner, types.ModuleType | type)

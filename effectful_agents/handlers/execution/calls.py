@@ -7,20 +7,27 @@ arguments too, as they may be called, and at the result.
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import enum
 import functools
 import itertools
 import operator
 import types
 import typing
+from collections.abc import Iterable, Iterator
+from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, methods, showing, sizes, spreading
 from effectful_agents.handlers.execution.callables import guarded, stored
 from effectful_agents.handlers.execution.callbacks import (
+    ALIASES,
     CACHED,
     DIRECT,
+    DIRECT_METHODS,
     PASSING,
+    believes,
     builds_nothing,
     calls_nothing,
     is_called_inside,
@@ -28,6 +35,7 @@ from effectful_agents.handlers.execution.callbacks import (
     is_outside,
 )
 from effectful_agents.handlers.execution.decimals import check_fraction, check_made_number
+from effectful_agents.handlers.execution.exact import exact_count
 from effectful_agents.handlers.execution.hints import check_made_type
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
@@ -38,61 +46,13 @@ from effectful_agents.handlers.execution.kinds import (
     check_value,
     is_closed,
     is_own,
+    library_base,
 )
 from effectful_agents.handlers.execution.makers import checked_arguments
-from effectful_agents.handlers.execution.streams import stream, taken
+from effectful_agents.handlers.execution.sizes import check_bits
+from effectful_agents.handlers.execution.streams import in_pieces, stream, taken
 
-__all__ = ["apply", "callee", "check_fields"]
-
-_DIRECT_METHODS: dict[type, frozenset[str]] = {
-    str: frozenset(
-        [
-            "split",
-            "rsplit",
-            "splitlines",
-            "strip",
-            "lstrip",
-            "rstrip",
-            "lower",
-            "upper",
-            "title",
-            "capitalize",
-            "casefold",
-            "swapcase",
-            "startswith",
-            "endswith",
-            "find",
-            "rfind",
-            "index",
-            "rindex",
-            "count",
-            "isdigit",
-            "isalpha",
-            "isalnum",
-            "isspace",
-            "isupper",
-            "islower",
-            "isidentifier",
-            "isnumeric",
-            "isdecimal",
-            "istitle",
-            "isascii",
-            "isprintable",
-            "partition",
-            "rpartition",
-            "removeprefix",
-            "removesuffix",
-            "encode",
-        ]
-    ),
-    list: frozenset(["append", "pop", "insert", "index", "count", "remove", "reverse", "clear", "copy"]),
-    dict: frozenset(["get", "keys", "values", "items", "pop", "popitem", "copy", "clear"]),
-    set: frozenset(["add", "discard", "remove", "pop", "clear", "copy", "isdisjoint"]),
-    int: frozenset(["bit_length", "bit_count", "is_integer", "as_integer_ratio", "conjugate"]),
-    float: frozenset(["is_integer", "as_integer_ratio", "hex", "conjugate"]),
-    tuple: frozenset(["index", "count"]),
-    bytes: frozenset(["decode", "hex", "startswith", "endswith", "find", "split", "strip"]),
-}
+__all__ = ["apply", "callee", "check_fields", "check_members"]
 
 
 def callee(function: Any) -> Any:
@@ -115,7 +75,7 @@ def callee(function: Any) -> Any:
     elif kind is types.BuiltinFunctionType:
         if id(function) in DIRECT:
             return function
-        names = _DIRECT_METHODS.get(type(function.__self__))
+        names = DIRECT_METHODS.get(type(function.__self__))
         if names is not None:
             name = function.__name__
             if name in names:
@@ -128,6 +88,9 @@ def callee(function: Any) -> Any:
 
 
 def _slow_callee(function: Any, kind: type) -> Any:
+    if kind is types.GenericAlias or (kind in ALIASES and isinstance(function.__origin__, type)):
+        guarded(function)
+        return callee(function.__origin__)  # itself it would write to what comes out
     checked = guarded(function)
     if checked is not function and id(checked) in VETTED and not is_outside(checked):
         return checked
@@ -172,6 +135,12 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     args = tuple([_argument(value, keeps, function) for value in args])
     if kwargs:
         kwargs = {name: _argument(value, keeps, function) for name, value in kwargs.items()}
+    if keeps and _is_keyed(inner):
+        args = tuple(map(in_pieces, args))
+    if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
+        given = args[1] if len(args) > 1 else kwargs.get("names", ())
+        pairs = [one[1] for one in given if isinstance(one, tuple)] if isinstance(given, list) else [args[1:]]
+        check_members(kwargs.get("type") or function, pairs)
     if isinstance(function, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
         check_fields(function.__self__)
     _check_amounts(inner, args, kwargs)
@@ -179,6 +148,8 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     # What came about in it, without a step that counts, is noticed before anything is done with it.
     limits.tick()
     if type(made) in PLAIN:
+        if type(made) is int and not -_WORD < made < _WORD:
+            check_bits(made.bit_length())
         return made
     if function is typing.NamedTuple or function is typing.TypedDict:
         made.__module__ = SANDBOX  # it took this module for the one that it is made in
@@ -187,6 +158,9 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     check_made_number(made)
     check_made_type(made)
     return check_value(made)
+
+
+_WORD = 1 << 64
 
 
 def _within(function: Any) -> Any:
@@ -201,14 +175,51 @@ def _within(function: Any) -> Any:
             return function
 
 
+def _built(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The class of the library that a call makes something of, if it does, and what it is made of."""
+    if isinstance(function, types.BuiltinFunctionType):
+        if function.__name__ != "__new__":
+            return function, args
+        function, args = args[0] if args else function.__self__, args[1:]
+    if isinstance(function, type) and is_own(function) and not isinstance(function, EnumType):
+        function = library_base(function)
+    return function, args
+
+
+def check_members(enumeration: Any, values: Iterable[Any]) -> None:
+    """Raise if a member of an enumeration would be too large: the library makes it of what the member has as value.
+
+    Args:
+        enumeration: A class that they derive from.
+        values: The values of the members.
+    """
+    ancestors = enumeration.__mro__ if isinstance(enumeration, type) else ()
+    data = [cls for cls in ancestors if not is_own(cls) and not isinstance(cls, EnumType) and cls is not object]
+    for value in values:
+        value = value.value if isinstance(value, enum.member) else value
+        args = value if isinstance(value, tuple) else (value,)
+        for cls in data:
+            for one in args:
+                if _argument(one, _keeps(cls), cls) is not one and not callable(one) and not is_own(type(one)):
+                    raise TypeError("a member of an enumeration is not made of an iterator here; make a list of it.")
+            _check_amounts(cls, args, {})
+
+
 _LAZY = (itertools.chain, itertools.starmap, itertools.repeat)
 
 
 def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """What says how much a function of the library builds, where it is no argument of its own kind."""
+    if type(function) is types.BuiltinFunctionType:
+        if function.__name__ == "__new__":
+            function, args = _built(function, args)
+    elif isinstance(function, type) and is_own(function):
+        function, args = _built(function, args)
     module = getattr(function, "__module__", None)
     if args and (function is bytes or function is bytearray):
         sizes.check_count(args[0])
+        if not isinstance(args[0], int) and hasattr(type(args[0]), "__index__"):
+            raise TypeError(f"`{function.__name__}` takes an `int` here, not what has an `__index__`.")
     elif args and function is str:
         showing.check_shown(args[0])
     elif module == "_struct":
@@ -248,18 +259,34 @@ def _keeps(function: Any) -> bool | None:
     """Whether a function keeps all that an iterator has, just looks through it, or leaves it alone (None)."""
     if isinstance(function, type):
         if is_own(function):
-            return None
+            function = library_base(function)
         if function in _KEEPING or function.__module__ in ("collections", "array"):
             return True
         return None if function.__module__ == "builtins" and function not in (map, filter, zip, enumerate) else False
     if isinstance(function, types.BuiltinFunctionType):
-        if function.__name__ in _KEEPING_METHODS or function in _KEEPING:
+        if function.__name__ in _KEEPING_METHODS:
+            return True
+        if function.__name__ == "__new__" and isinstance(function.__self__, type):
+            return _keeps(function.__self__)
+        if function in _KEEPING:
             return True
         return False if isinstance(function.__self__, types.ModuleType) and id(function) not in DIRECT else None
     if isinstance(function, types.MethodType):
         return True if function.__func__.__module__ == "collections" and function.__name__ in _KEEPING_METHODS else None
     return True if getattr(function, "__module__", None) in ("statistics", "heapq") else None
 
+
+_KEYED = frozenset({set, frozenset, dict, collections.Counter, collections.OrderedDict, collections.defaultdict})
+
+
+def _is_keyed(function: Any) -> bool:
+    """Whether a function puts all that it gets into a set or a dictionary."""
+    function, _ = _built(function, ())
+    name = getattr(function, "__name__", None)
+    return function in _KEYED if isinstance(function, type) else name in methods.KEYED_METHODS or name in _COUNTING
+
+
+_COUNTING = frozenset({"mode", "multimode"})
 
 _CALLING = frozenset({"builtins", "itertools", "heapq", "_heapq", "_bisect", "bisect", "json"})
 """Where the functions are that call what they are given with values that nobody has looked at."""
@@ -269,6 +296,9 @@ def _is_called(function: Any, value: Any) -> bool:
     """Whether a function may call what it is given past a guard; where that is only kept, it stays what it is."""
     name = getattr(function, "__name__", None)
     module = getattr(getattr(function, "__func__", function), "__module__", None)
+    if type(value) in ALIASES:
+        top = module.partition(".")[0] if isinstance(module, str) else None
+        return id(function) not in DIRECT and (top in _CALLING or top == "collections")
     if module == "typing" or (calls_nothing(function) and name != "sort"):
         return False
     if (name == "__new__" and isinstance(value, type)) or function is functools.partial:
@@ -285,7 +315,25 @@ def _called(function: Any) -> Any:
     """What the library calls in the place of this: it is guarded as if the code itself called it."""
     if function is str:
         return showing.text
-    return functools.partial(apply if type(function) is functools.partial else _outside, function)
+    if isinstance(function, EnumType):
+        return _Enumeration(function)
+    return functools.partial(apply if type(function) in (functools.partial, *ALIASES) else _outside, function)
+
+
+class _Enumeration:
+    """An enumeration of the program that is called, or gone through, by the library."""
+
+    def __init__(self, enumeration: Any) -> None:
+        self._enumeration = enumeration
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _outside(self._enumeration, *args, **kwargs)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._enumeration)
+
+    def __len__(self) -> int:
+        return len(self._enumeration)
 
 
 def check_fields(value: Any) -> None:
@@ -305,6 +353,11 @@ def _argument(value: Any, keeps: bool | None, function: Any) -> Any:
         raise TypeError("only an `Exception` can be raised here.")  # a generator that is closed shows one to `with`
     check_fields(value)
     if kind.__module__ == SANDBOX:
+        if believes(_within(function)):
+            value = exact_count(value)
+            kind = type(value)
+            if kind in PLAIN:
+                return value
         if keeps and hasattr(kind, "__next__"):
             return taken(value, kept=True)
         if not callable(value) or is_called_inside(kind):

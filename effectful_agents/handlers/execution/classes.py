@@ -5,10 +5,12 @@ from __future__ import annotations
 import builtins
 import types
 import weakref
+from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.attributes import WHOLLY_OWN
 from effectful_agents.handlers.execution.bases import bases_of
+from effectful_agents.handlers.execution.calls import check_members
 from effectful_agents.handlers.execution.kinds import is_own
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_attribute
@@ -57,6 +59,10 @@ class _Maker:
             other = _slots(value) if key == "__slots__" else kept(key, value)
             if other is not value:
                 dict.__setitem__(names, key, other)  # that of an enumeration takes no name twice
+        if issubclass(self._metaclass, EnumType):
+            values = [names[key] for key in getattr(names, "_member_names", ())]
+            for base in bases:
+                check_members(base, values)
         for key, value in inherited(bases).items():
             names.setdefault(key, value)
         return self._metaclass(name, bases, names, **keywords)

@@ -6,17 +6,11 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from effectful_agents.handlers.execution import limits
 from effectful_agents.handlers.execution.attributes import get_attribute
 from effectful_agents.handlers.execution.kinds import replace
+from effectful_agents.handlers.execution.specials import left
 
-__all__ = ["ExitStack", "within"]
-
-
-def _may_disappear(error: Any) -> bool:
-    if not isinstance(error, BaseException):
-        return True
-    return isinstance(error, Exception) and not limits.is_stopped(error)
+__all__ = ["ExitStack", "suppress", "within"]
 
 
 class Within:
@@ -35,8 +29,9 @@ class Within:
         return kind.__enter__(self._manager)
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
-        left = self._leave(self._manager, kind, error, traceback)
-        return bool(left) and _may_disappear(error)
+        if kind is None:
+            return self._leave(self._manager, kind, error, traceback)
+        return left(self._leave, self._manager, kind, error, traceback)
 
 
 def within(manager: Any) -> Within:
@@ -52,9 +47,18 @@ class ExitStack(contextlib.ExitStack):
 
     def _push_exit_callback(self, callback: Callable[..., Any], is_sync: bool = True) -> None:
         def leave(kind: Any, error: Any, traceback: Any) -> bool:
-            return bool(callback(kind, error, traceback)) and _may_disappear(error)
+            return left(callback, kind, error, traceback)
 
         super()._push_exit_callback(leave, is_sync)  # ty: ignore[missing-attribute]
 
 
-ExitStack.__module__ = contextlib.ExitStack.__module__  # what is private there is not for everybody
+@replace(contextlib.suppress)
+class suppress(contextlib.suppress):
+    """`contextlib.suppress`: the library enters it too, where a function is decorated."""
+
+    def __exit__(self, exctype: Any, excinst: Any, exctb: Any) -> bool:
+        return left(super().__exit__, exctype, excinst, exctb)
+
+
+# What is private there is not for everybody.
+ExitStack.__module__ = suppress.__module__ = contextlib.ExitStack.__module__

@@ -10,8 +10,9 @@ from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution import methods, sizes
+from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.limits import TooLarge, current
-from effectful_agents.handlers.execution.sizes import MAX_EXPONENT, check_size
+from effectful_agents.handlers.execution.sizes import MAX_EXPONENT, check_bits
 
 __all__ = ["check_decimal", "check_made_number", "clamp", "context"]
 
@@ -44,7 +45,7 @@ def check_made_number(made: Any) -> None:
 def check_decimal(*values: Any) -> None:
     """Raise if a logarithm or a power of these would take too long."""
     most = decimal.getcontext().prec
-    for value in values:
+    for value in map(exact, values):
         if isinstance(value, Context):
             most = max(most, value.prec)
         elif isinstance(value, Decimal) and value.is_finite():
@@ -56,6 +57,7 @@ def check_decimal(*values: Any) -> None:
 
 def check_power(a: Any, b: Any, modulo: Any = None) -> None:
     """Raise if a power of decimal numbers would take too long."""
+    a, b, modulo = map(exact, (a, b, modulo))
     if isinstance(a, Decimal) or isinstance(b, Decimal) or isinstance(modulo, Decimal):
         is_whole = isinstance(b, int) or (isinstance(b, Decimal) and b.is_finite() and b == b.to_integral_value())
         if modulo is not None or not is_whole:
@@ -67,10 +69,11 @@ sizes.OTHER_POWERS.append(check_power)
 
 def check_fraction(text: Any) -> None:
     """Raise if a fraction that is written with an exponent would be too large."""
+    text = exact(text)
     if isinstance(text, str) and "e" in text.lower():
         exponent = text.lower().rpartition("e")[2].strip().lstrip("+-").replace("_", "")
         if exponent.isdecimal():
-            check_size(4 * int(exponent[:20]), "The number")
+            check_bits(4 * int(exponent[:20]))
 
 
 # They call the method of the class itself: `super().exp()` in a class of the code must not come back to that class.

@@ -31,6 +31,7 @@ __all__ = [
     "check_value",
     "is_closed",
     "is_own",
+    "library_base",
     "opened",
     "owner_of",
     "replace",
@@ -206,6 +207,15 @@ MODULES: dict[str, SafeModule] = {}
 def is_own(cls: type) -> bool:
     """Whether a class was made by restricted code."""
     return cls.__module__ == SANDBOX
+
+
+def library_base(cls: type) -> type:
+    """The first class among the ancestors of one of the code that it did not make itself.
+
+    >>> library_base(dict)
+    <class 'dict'>
+    """
+    return next(base for base in cls.__mro__ if not is_own(base))
 
 
 def is_closed(cls: type) -> bool:

@@ -37,6 +37,8 @@ __all__ = [
     "TooMuchOutput",
     "current",
     "is_stopped",
+    "kept_flying",
+    "may_disappear",
     "running",
     "tick",
 ]
@@ -82,7 +84,7 @@ class Limits:
 
     Attributes:
         seconds: Time on the clock; None is for ever.
-        size: Characters, bytes or items of one value, and binary digits of one integer.
+        size: Characters, bytes or items of one value, and binary digits of one integer, which has a million at most.
         output: Characters that it may print.
         memory: Bytes by which the process may grow meanwhile, where the system tells (Linux); None does not look.
     """
@@ -97,14 +99,17 @@ class Run:
     """One piece of code that runs, and what it has used up."""
 
     __slots__ = (
-        *("_deep", "_late", "_missed", "_most", "_next_look", "_statm", "_steps"),
-        *("deadline", "limits", "printed", "stopped"),
+        *("_deep", "_late", "_missed", "_most", "_next_look", "_rounds", "_statm", "_steps", "_unseen"),
+        *("around", "deadline", "limits", "printed", "stopped"),
     )
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
         self.printed = 0
+        error = sys.exception()
+        self.around = None if isinstance(error, Exception) else error
+        """What the program was handling already when it began."""
         self.stopped: CodeStopped | None = None
         # What code is stopped with is made before, as `check` must not call anything that is written in Python.
         self._late = OutOfTime("seconds", limits.seconds or 0, "The code ran longer than it may.")
@@ -114,6 +119,8 @@ class Run:
         self._next_look = 0.0
         self._steps = 0
         self._missed = _rounds() - _nesting.rounds
+        self._rounds = _nesting.rounds
+        self._unseen = 0
 
     def check(self) -> None:
         """Raise if it was stopped, or has used up its time or its memory, or was not looked at for too long.
@@ -122,7 +129,7 @@ class Run:
         of a guard, and for no more: a further one would fail there, and the code could go on for ever.
         """
         # Once it has to stop, each tick says so: a `finally` may have eaten this one.
-        _clock.left = 0
+        steps, _clock.left = _STEP - _clock.left, 0
         if self.stopped is not None:
             raise self.stopped.with_traceback(None)
         now = time.monotonic()
@@ -146,6 +153,19 @@ class Run:
                 self.stopped = self._deep
             if self.stopped is not None:
                 raise self.stopped
+        self._unseen += steps
+        if self._unseen > _UNSEEN:
+            # It comes when much has been made, and not when as much has been freed.
+            if _nesting.rounds == self._rounds:
+                gc.collect(0)
+                self._missed += _nesting.rounds == self._rounds
+            if _nesting.rounds != self._rounds:
+                self._rounds = _nesting.rounds
+                self._unseen = 0
+            elif self._unseen > 3 * _UNSEEN:
+                self.stopped = self._deep
+            if self.stopped is not None:
+                raise self.stopped
         _clock.left = _STEP
 
     def stop(self, error: CodeStopped) -> None:
@@ -159,6 +179,9 @@ class Run:
         if self.printed > self.limits.output:
             self.stop(TooMuchOutput("output", self.limits.output, "Print less."))
 
+
+_UNSEEN = 10_000
+"""Steps after which the collector is called, should it not have come: each may have put one value into another."""
 
 _MISSED = 4
 """Rounds of the collector at which there may have been no room to look."""
@@ -186,9 +209,15 @@ _clock = _Clock()
 _clock.left = _STEP
 
 
-def tick() -> None:
-    """Count one step of the running code, and now and then see whether it may go on."""
-    _clock.left -= 1
+def told(value: Any, steps: int) -> Any:
+    """A value that took so many steps to make."""
+    tick(steps)
+    return value
+
+
+def tick(steps: int = 1) -> None:
+    """Count a step of the running code, or several, and now and then see whether it may go on."""
+    _clock.left -= steps
     if _clock.left < 0:
         # As in `check`: where the stack has little room left, each further call counts.
         run = _run.get()
@@ -226,6 +255,23 @@ def is_stopped(error: BaseException | None) -> bool:
         return True
     run = _run.get()
     return run is not None and run.stopped is not None
+
+
+def may_disappear(error: object) -> bool:
+    """Whether code may make an error that is on its way disappear: an `Exception` that stops nothing."""
+    return not isinstance(error, BaseException) or (isinstance(error, Exception) and not is_stopped(error))
+
+
+def kept_flying(error: BaseException | None) -> tuple[()]:
+    """Go on with an error that was on its way, if another one or a `return` may not take its place.
+
+    It stands behind an `except`, and is no class that something is caught by.
+    """
+    if isinstance(error, BaseException) and not may_disappear(error) and not isinstance(error, GeneratorExit):
+        run = _run.get()
+        if run is None or run.around is not error:
+            raise error
+    return ()
 
 
 @contextlib.contextmanager
@@ -303,14 +349,17 @@ _late = threading.local()
 
 
 def _check_late() -> None:
-    _clock.left = _STEP
     outermost = _outermost(sys._getframe(2))
-    # A generator lives as long as somebody takes from it, and what happens in between is not its time.
-    if outermost is None or outermost.f_code.co_flags & inspect.CO_GENERATOR:
+    if outermost is None:
+        _clock.left = _STEP
         return
     if getattr(_late, "frame", None) is not outermost:
+        limits = outermost.f_globals["__sandbox__"].limits
+        if outermost.f_code.co_flags & inspect.CO_GENERATOR:
+            # It lives as long as somebody takes from it, and what happens in between is not its time.
+            limits = dataclasses.replace(limits, seconds=None, memory=None)
         _late.frame = outermost
-        _late.run = Run(outermost.f_globals["__sandbox__"].limits)
+        _late.run = Run(limits)
     _late.run.check()
 
 

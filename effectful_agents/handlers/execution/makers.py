@@ -105,7 +105,11 @@ def _enum_names(names: Any) -> list[Any]:
     return made
 
 
+_LONGEST = 1_000
+
+
 def check_new_attribute(name: Any) -> None:
     """Raise if a class that is made of a text cannot have an attribute of this name."""
-    if type(name) is not str or not is_attribute(name) or (name.startswith("__") and name.endswith("__")):
+    is_name = type(name) is str and len(name) <= _LONGEST and is_attribute(name)
+    if not is_name or (name.startswith("__") and name.endswith("__")):
         raise ValueError(f"a class made here cannot have an attribute `{name}`.")

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from effectful_agents.handlers.execution.exact import exact, exact_count
+from effectful_agents.handlers.execution.limits import TooLarge, current
 from effectful_agents.handlers.execution.showing import check_shown
 from effectful_agents.handlers.execution.sizes import (
     WORTH_COUNTING,
@@ -13,19 +15,23 @@ from effectful_agents.handlers.execution.sizes import (
     check_count,
     check_power,
     check_product,
+    check_rounded,
     check_shift,
     check_size,
     check_spec,
     check_sum,
     check_template,
     check_work,
+    data_of,
     length,
+    repeated,
 )
-from effectful_agents.handlers.execution.streams import taken
+from effectful_agents.handlers.execution.streams import in_pieces, taken
 
 __all__ = [
     "CHECKS",
     "INSTEAD",
+    "KEYED_METHODS",
     "check_precision",
     "checked_call",
     "checked_descriptor",
@@ -37,21 +43,30 @@ __all__ = [
 # method itself is called by who asks: `super().__add__(1)` in a class must not come back to that class.
 
 
-def _check_padded(value: Any, width: Any, *fill: Any) -> None:
+def _check_padded(value: Any, width: Any, *fill: Any) -> tuple[Any, ...]:
+    width = exact_count(width)
     check_count(width)
+    return (width, *fill)
 
 
-def _check_tabs(value: Any, tabsize: Any = 8) -> None:
-    tabs = str.count(value, "\t") if isinstance(value, str) else bytes(value).count(b"\t")
-    check_size(length(value) + tabs * abs(operator.index(tabsize)))
+def _count(value: Any, part: Any) -> int:
+    """How often a part is in a text or in bytes, whatever these say."""
+    cls = next(cls for cls in (str, bytes, bytearray) if isinstance(value, cls))
+    return cls.count(value, part)
+
+
+def _check_tabs(value: Any, *sizes: Any, tabsize: Any = 8) -> tuple[Any, ...]:
+    sizes = tuple(map(exact_count, sizes))
+    (size,) = sizes or (tabsize,)
+    check_size(length(value) + _count(value, "\t" if isinstance(value, str) else b"\t") * abs(operator.index(size)))
+    return sizes
 
 
 def _check_replaced(value: Any, *args: Any, **kwargs: Any) -> None:
     if len(args) >= 2 and isinstance(args[1], str | bytes | bytearray):
         more = max(0, length(args[1]) - length(args[0]))
         if more * (length(value) + 1) > WORTH_COUNTING:
-            found = str.count(value, args[0]) if isinstance(value, str) else bytes(value).count(args[0])
-            check_size(length(value) + more * found)
+            check_size(length(value) + more * _count(value, args[0]))
 
 
 def _check_joined(value: Any, parts: Any) -> tuple[Any, ...]:
@@ -61,8 +76,8 @@ def _check_joined(value: Any, parts: Any) -> tuple[Any, ...]:
 
 
 def _check_translated(value: Any, table: Any, *more: Any) -> tuple[Any, ...] | None:
-    if isinstance(value, str) and not isinstance(table, dict):
-        table = {ord(one): _looked_up(table, ord(one)) for one in set(value)}
+    if isinstance(value, str) and type(table) is not dict:
+        table = {ord(one): _looked_up(table, ord(one)) for one in set(str.__str__(value))}
         return _check_translated(value, table) or (table,)
     if isinstance(table, dict):
         check_size(length(value) * max([1, *(length(one) for one in table.values())]))
@@ -76,8 +91,10 @@ def _looked_up(table: Any, key: int) -> Any:
         return key
 
 
-def _check_bytes(value: int, length: Any = 1, *args: Any, **kwargs: Any) -> None:
-    check_count(length)
+def _check_bytes(value: int, *args: Any, length: Any = 1, **kwargs: Any) -> tuple[Any, ...]:
+    args = tuple(map(exact_count, args))
+    check_count(args[0] if args else length)
+    return args
 
 
 def _check_extended(value: Any, more: Any) -> tuple[Any, ...]:
@@ -87,7 +104,7 @@ def _check_extended(value: Any, more: Any) -> tuple[Any, ...]:
 
 
 def _check_filled(value: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-    return tuple([taken(one, kept=True) for one in args])
+    return tuple([in_pieces(taken(one, kept=True)) for one in args])
 
 
 def _check_set_item(value: Any, key: Any, more: Any) -> tuple[Any, ...]:
@@ -115,8 +132,49 @@ def _reflected(check: Callable[[Any, Any], None]) -> Callable[..., None]:
     return reflected
 
 
-def _check_sought(value: Any, position: Any, whence: Any = 0) -> None:
+def _check_sought(value: Any, position: Any, *whence: Any) -> tuple[Any, ...]:
+    position = exact_count(position)
     check_count(position)  # what is written there comes after as many zeros
+    return (position, *whence)
+
+
+def _check_repeated(value: Any, other: Any) -> tuple[Any, ...]:
+    other = repeated(other, value)
+    check_product(value, other)
+    return (other,)
+
+
+def _check_backwards(value: Any, sought: Any = None, *args: Any, **kwargs: Any) -> None:
+    """From its end a text is gone through for another one in the simplest way: that takes the one times the other."""
+    few = length(sought)
+    if few * (length(value) - few) > _COMPARED:
+        raise TooLarge("size", current().size, "To look for it from the end would take too long.")
+
+
+def _check_coded(value: Any, encoding: Any = "utf-8", *args: Any, **kwargs: Any) -> None:
+    """The names of hosts are put into a normal form, which may take the square of their length."""
+    if isinstance(encoding, str) and str.lower(encoding).startswith("idna") and length(value) > WORTH_COUNTING // 8:
+        raise TooLarge("size", current().size, "To encode it would take too long.")
+
+
+KEYED_METHODS = frozenset(
+    [
+        *("update", "union", "intersection", "difference", "symmetric_difference", "isdisjoint", "fromkeys"),
+        *("difference_update", "intersection_update", "symmetric_difference_update", "subtract"),
+    ]
+)
+"""Methods of sets and dictionaries that look up, or put in, whatever is in what they get."""
+
+_COMPARED = 10**10
+"""Letters that may have to be compared: some seconds."""
+
+
+def _check_round(value: Any, *digits: Any) -> tuple[Any, ...]:
+    digits = tuple(map(exact_count, digits))
+    for number in digits:
+        check_count(number)
+        check_rounded(value, number)
+    return digits
 
 
 CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
@@ -141,9 +199,9 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "__rfloordiv__": check_work,
     "__divmod__": check_work,
     "__rdivmod__": check_work,
-    "__mul__": check_product,
-    "__rmul__": check_product,
-    "__imul__": check_product,
+    "__mul__": _check_repeated,
+    "__rmul__": _check_repeated,
+    "__imul__": _check_repeated,
     "__pow__": check_power,
     "__rpow__": _reflected(check_power),
     "__lshift__": check_shift,
@@ -151,7 +209,11 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "__mod__": _check_remainder,
     "__rmod__": _reflected(_check_remainder),
     "__format__": check_spec,
+    "__round__": _check_round,
+    **dict.fromkeys(KEYED_METHODS, _check_filled),
+    **dict.fromkeys(("encode", "decode"), _check_coded),
     "seek": _check_sought,
+    **dict.fromkeys(("rfind", "rindex", "rsplit", "rpartition"), _check_backwards),
 }
 """What is checked before a method of this name of a built-in class is called."""
 
@@ -170,24 +232,28 @@ def instead_of(cls: type, name: str) -> Callable[..., Any] | None:
 
 def checked_call(method: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a method that is bound to a value of a built-in class."""
+    kwargs = {name: exact_count(value) for name, value in kwargs.items()} if kwargs else kwargs
     changed = CHECKS[method.__name__](method.__self__, *args, **kwargs)
     return method(*(args if changed is None else changed), **kwargs)
 
 
 def checked_wrapped(method: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a method of a class of the library that does with its `data` what the method of this name does there."""
-    target = method.__self__ if method.__name__ in ("__add__", "__radd__") else method.__self__.data
+    data = data_of(method.__self__)
+    target = method.__self__ if method.__name__ in ("__add__", "__radd__") else data
     changed = CHECKS[method.__name__](target, *args, **kwargs)
     return method(*(args if changed is None else changed), **kwargs)
 
 
 def checked_descriptor(descriptor: Any, /, target: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a method of a built-in class that is bound to nothing."""
+    kwargs = {name: exact_count(value) for name, value in kwargs.items()} if kwargs else kwargs
     changed = CHECKS[descriptor.__name__](target, *args, **kwargs)
     return descriptor(target, *(args if changed is None else changed), **kwargs)
 
 
 def check_precision(value: Any) -> None:
     """Raise if a precision is too large."""
+    value = exact(value)
     if isinstance(value, int) and value > 100_000:
         raise ValueError(f"a precision of {value} digits is too large here; 100,000 are allowed.")

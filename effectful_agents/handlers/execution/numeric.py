@@ -9,8 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 from effectful_agents.handlers.execution import sizes, spreading
+from effectful_agents.handlers.execution.exact import exact_count
 from effectful_agents.handlers.execution.kinds import replace
-from effectful_agents.handlers.execution.sizes import check_count, check_number, check_product, check_size, check_work
+from effectful_agents.handlers.execution.sizes import (
+    check_bits,
+    check_count,
+    check_number,
+    check_product,
+    check_rounded,
+    check_work,
+)
 from effectful_agents.handlers.execution.streams import stream, taken
 
 __all__ = ["RANDOM"]
@@ -19,24 +27,27 @@ __all__ = ["RANDOM"]
 @replace(math.factorial)
 def factorial(n: Any) -> int:
     """`math.factorial`."""
+    n = exact_count(n)
     if isinstance(n, int) and n > 1000:
-        check_size(n * math.log2(n) * 4, "The number")  # to compute it takes longer than other numbers of its size
+        check_bits(n * math.log2(n) * 4)  # to compute it takes longer than other numbers of its size
     return math.factorial(n)
 
 
 @replace(math.comb)
 def comb(n: Any, k: Any) -> int:
     """`math.comb`."""
+    n, k = exact_count(n), exact_count(k)
     if isinstance(n, int) and isinstance(k, int) and n > k > 0:
-        check_size(min(k, n - k) * n.bit_length() * 4, "The number")
+        check_bits(min(k, n - k) * n.bit_length() * 4)
     return math.comb(n, k)
 
 
 @replace(math.perm)
 def perm(n: Any, k: Any = None) -> int:
     """`math.perm`."""
+    n, k = exact_count(n), exact_count(k)
     if isinstance(n, int) and n > 1:
-        check_size((n if k is None else min(k, n)) * n.bit_length() * 4, "The number")
+        check_bits((n if k is None else min(k, n)) * n.bit_length() * 4)
     return math.perm(n, k)
 
 
@@ -44,7 +55,7 @@ def perm(n: Any, k: Any = None) -> int:
 def gcd(*integers: Any) -> int:
     """`math.gcd`."""
     found = 0
-    for value in integers:
+    for value in map(exact_count, integers):
         check_work(found, value)
         found = math.gcd(found, value)
     return found
@@ -54,7 +65,7 @@ def gcd(*integers: Any) -> int:
 def lcm(*integers: Any) -> int:
     """`math.lcm`."""
     found = 1
-    for value in integers:
+    for value in map(exact_count, integers):
         check_work(found, value)
         check_product(found, value)
         found = math.lcm(found, value)
@@ -64,6 +75,7 @@ def lcm(*integers: Any) -> int:
 @replace(math.isqrt)
 def isqrt(n: Any, /) -> int:
     """`math.isqrt`."""
+    n = exact_count(n)
     check_work(n, n)
     return math.isqrt(n)
 
@@ -97,7 +109,9 @@ def total(values: Any, /, start: Any = 0) -> Any:
 def round_number(number: Any, ndigits: Any = None) -> Any:
     """`round`."""
     check_number(number)
+    ndigits = exact_count(ndigits)
     check_count(ndigits)
+    check_rounded(number, ndigits)
     return round(number) if ndigits is None else round(number, ndigits)
 
 
@@ -150,22 +164,27 @@ class _Random(random.Random):
     """Random numbers that restricted code may seed, and whose amount is held to the limits."""
 
     def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
+        k = exact_count(k)
         check_count(k)
         return super().choices(population, weights, cum_weights=cum_weights, k=k)
 
     def sample(self, population: Any, k: int, *, counts: Any = None) -> list[Any]:
+        k = exact_count(k)
         check_count(k)
         return super().sample(population, k, counts=counts)
 
     def randbytes(self, n: int) -> bytes:
+        n = exact_count(n)
         check_count(n)
         return super().randbytes(n)
 
     def getrandbits(self, k: int) -> int:
+        k = exact_count(k)
         check_count(k)
         return super().getrandbits(k)
 
     def binomialvariate(self, n: int = 1, p: float = 0.5) -> int:
+        n = exact_count(n)
         check_count(n)
         return super().binomialvariate(n, p)
 

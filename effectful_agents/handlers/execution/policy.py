@@ -9,6 +9,8 @@ from typing import Any, cast, override
 from RestrictedPython.transformer import IOPERATOR_TO_STR
 
 from effectful_agents.handlers.execution.displays import spread
+from effectful_agents.handlers.execution.finals import FUNCTION, LOOP, FinallyPolicy
+from effectful_agents.handlers.execution.levels import with_ticks
 from effectful_agents.handlers.execution.kept_back import instead
 from effectful_agents.handlers.execution.names import (
     is_attribute,
@@ -35,7 +37,7 @@ _SYMBOLS: Mapping[type[ast.operator], str] = cast(Any, IOPERATOR_TO_STR)
 _FATAL = frozenset({"BaseExceptionGroup", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
 
 
-class RestrictedPythonPolicy(NamingPolicy):
+class RestrictedPythonPolicy(NamingPolicy, FinallyPolicy):
     """The policy of RestrictedPython, for the Python that models write today.
 
     Beyond that policy it allows annotated assignments, names with one leading underscore, `nonlocal`, augmented
@@ -178,12 +180,16 @@ class RestrictedPythonPolicy(NamingPolicy):
         return self.guarded_target(node)
 
     def visit_For(self, node: ast.For) -> ast.AST:
-        node = self.guard_iter(node)
-        node.body.insert(0, _tick(node))
-        return node
+        return self._loop(node, self.guard_iter)
 
     def visit_While(self, node: ast.While) -> ast.AST:
-        node = self.node_contents_visit(node)
+        return self._loop(node, self.node_contents_visit)
+
+    def _loop(self, node: Any, visit: Any) -> ast.AST:
+        otherwise, node.orelse = node.orelse, []  # a `break` in there is one of the loop around this one
+        with self.within(LOOP):
+            node = visit(node)
+        node.orelse = [one for statement in otherwise for one in as_statements(self.visit(statement))]
         node.body.insert(0, _tick(node))
         return node
 
@@ -227,7 +233,8 @@ class RestrictedPythonPolicy(NamingPolicy):
             self.error(node, f"a function cannot be called `{node.name}` here{instead('attribute', node.name)}.")
         self.check_function_argument_names(node)
         node.returns = node.returns and self._annotation(node.returns)
-        node = self._without(node, "returns")
+        with self.within(FUNCTION):
+            node = self._without(node, "returns")
         node.decorator_list = [call(one, "_callee_", one) for one in node.decorator_list]
         if node.name.startswith("__"):
             # It is called by operators and by functions in C, which count nothing.
@@ -235,10 +242,10 @@ class RestrictedPythonPolicy(NamingPolicy):
             node.body[first:first] = [_tick(node), *_with_operand(node)]
         return node
 
-    def visit_Return(self, node: ast.Return) -> ast.AST:
+    def visit_Return(self, node: ast.Return) -> Any:
         node = self.node_contents_visit(node)
         node.value = node.value and _returned(node.value)
-        return node
+        return self.leaving(node, FUNCTION)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self.check_function_argument_names(node)
@@ -300,6 +307,13 @@ class RestrictedPythonPolicy(NamingPolicy):
             self.visit(parameter)
         node.value = call(node.value, "_annotated_", self.visit(node.value))
         return node
+
+    def _counted(self, node: Any) -> ast.AST:
+        node = self._whole(node)
+        with_ticks(node)
+        return node
+
+    visit_Module = visit_Expression = visit_Interactive = _counted
 
 
 def _tick(where: ast.AST) -> ast.Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import calendar
 import contextlib
 import pprint as _pprint
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 from effectful_agents.handlers.execution import calls, limits, showing
 from effectful_agents.handlers.execution.attributes import get_attribute
+from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.kinds import replace
 from effectful_agents.handlers.execution.sizes import check_count
 
@@ -20,23 +22,42 @@ __all__ = ["PrettyPrinter", "PrintCollector", "not_redirected", "pformat", "ppri
 _target: ContextVar[Any] = ContextVar("effectful_agents_printing_target", default=None)
 
 
+_FEW = 8
+"""Texts that may be put together before they are counted."""
+
+
 def print_(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False) -> None:
     """`print`."""
     limits.tick()
+    between = " " if sep is None else _text_of("sep", sep)
+    after = "\n" if end is None else _text_of("end", end)
     file = _target.get() if file is None else file
     if file is None:
-        text = (" " if sep is None else sep).join([showing.text(value) for value in values])
-        limits.counted(len(text) + 1)
-        builtins.print(text, end=end, file=sys.stdout, flush=flush)
+        parts = [showing.text(value) for value in values]
+        many = len(parts) > _FEW
+        if many:  # one of them may stand there again and again
+            limits.counted(sum(map(str.__len__, parts)) + len(between) * (len(parts) - 1) + len(after))
+        text = between.join(parts)
+        if not many:
+            limits.counted(len(text) + len(after))
+        builtins.print(text, end=after, file=sys.stdout, flush=flush)
         return
     write = calls.callee(get_attribute(file, "write"))
     for number, value in enumerate(values):
         if number:
-            write(" " if sep is None else sep)
+            write(between)
         write(showing.text(value))
-    write("\n" if end is None else end)
+    write(after)
     if flush:
         calls.apply(get_attribute(file, "flush"))
+
+
+def _text_of(name: str, text: Any) -> str:
+    if type(text) is str:
+        return text
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be None or a string, not {type(text).__name__}")
+    return exact(text)
 
 
 class PrintCollector:
@@ -111,3 +132,24 @@ class PrettyPrinter:
     def pprint(self, object: Any) -> None:
         """Print a value."""
         pprint(object, self._stream, **self._options)
+
+
+@replace(calendar.TextCalendar)
+class TextCalendar(calendar.TextCalendar):
+    """`calendar.TextCalendar`, whose printing is that of the code."""
+
+    def prweek(self, theweek: Any, width: Any) -> None:
+        """Print a week."""
+        print_(self.formatweek(theweek, width), end="")
+
+    def prmonth(self, theyear: Any, themonth: Any, w: Any = 0, l: Any = 0) -> None:  # noqa: E741 - as in the library
+        """Print a month."""
+        print_(self.formatmonth(theyear, themonth, w, l), end="")
+
+    def pryear(self, theyear: Any, w: Any = 0, l: Any = 0, c: Any = 6, m: Any = 3) -> None:  # noqa: E741
+        """Print a year."""
+        print_(self.formatyear(theyear, w, l, c, m), end="")
+
+
+# It is called with what is looked at, like the class that it stands for.
+TextCalendar.__module__ = "calendar"

@@ -5,33 +5,37 @@ What is estimated is estimated before anything is built: a value that is too lar
 
 from __future__ import annotations
 
-import operator
 import re
-from collections import UserList
+from array import array
+from collections import UserList, deque
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from effectful_agents.handlers.execution.exact import exact, exact_count
+from effectful_agents.handlers.execution.kinds import PLAIN, SANDBOX, is_own
 from effectful_agents.handlers.execution.limits import TooLarge, check, current
 
 __all__ = [
     "FORMATS",
-    "INPLACE",
     "WORTH_COUNTING",
     "add",
     "check_added",
+    "check_bits",
     "check_count",
     "check_field",
     "check_number",
     "check_power",
     "check_product",
+    "check_rounded",
     "check_shift",
     "check_size",
     "check_spec",
     "check_sum",
     "check_template",
     "check_work",
+    "data_of",
     "floordiv",
     "format_value",
     "length",
@@ -40,6 +44,7 @@ __all__ = [
     "mul",
     "power",
     "reject_reaching",
+    "repeated",
 ]
 
 WORTH_COUNTING = 65_536
@@ -55,6 +60,17 @@ def check_size(size: float, what: str = "A value") -> None:
             raise TooLarge("size", limit, f"{what} would be larger.")
 
 
+MAX_BITS = 1_000_000
+"""Binary digits of an integer: to compare one of more with a decimal number takes a second, or a minute."""
+
+
+def check_bits(bits: float) -> None:
+    """Raise if an integer of so many binary digits may not be built."""
+    check_size(bits, "The number")
+    if bits > MAX_BITS:
+        raise TooLarge("size", MAX_BITS, "An integer cannot have more binary digits here.")
+
+
 def check_count(count: Any) -> None:
     """Raise if a number that says how much is to be built is too large."""
     number = _number(count)
@@ -64,14 +80,13 @@ def check_count(count: Any) -> None:
 
 def check_number(value: Any) -> None:
     """Raise if a decimal number has so many digits before or after its point that writing it out would be too large."""
-    if isinstance(value, Decimal) and value.is_finite():
+    if isinstance(value, Decimal):
         check_exponent(value)
-        check_size(abs(value.adjusted()), "Its digits")
 
 
 def check_exponent(value: Decimal) -> None:
     """Raise if a decimal number is so large or so small that to make an integer of it takes long."""
-    if value.is_finite() and abs(value.adjusted()) > MAX_EXPONENT:
+    if Decimal.is_finite(value) and abs(Decimal.adjusted(value)) > MAX_EXPONENT:
         raise TooLarge("size", current().size, f"A decimal number can have {MAX_EXPONENT:,} digits here.")
 
 
@@ -80,12 +95,21 @@ MAX_EXPONENT = 99_999
 
 def length(value: Any) -> int:
     """The length of a value of a built-in class, or of one derived from it, which may say anything; 0 of others."""
-    for cls in (str, list, tuple, bytes, bytearray):
+    for cls in (str, list, tuple, bytes, bytearray, deque, array):
         if isinstance(value, cls):
             return cls.__len__(value)
+    if isinstance(value, UserList):
+        return length(data_of(value))
     cls = type(value)
     known = cls.__module__ in ("collections", "array") and hasattr(cls, "__len__")
     return len(value) if known else 0
+
+
+def data_of(value: UserList[Any]) -> Any:
+    """The list in a `UserList`, which is the same one the next time that somebody asks for it."""
+    if hasattr(type(value), "data"):
+        raise TypeError(f"the `data` of a `{type(value).__name__}` is kept in its objects here, and not in the class.")
+    return value.data
 
 
 def _number(value: Any) -> int | None:
@@ -124,8 +148,27 @@ def check_added(a: Any, b: Any) -> None:
 def mul(a: Any, b: Any) -> Any:
     """`a * b`."""
     if not (type(a) is int and type(b) is int and -_SMALL < a < _SMALL and -_SMALL < b < _SMALL):
+        if type(a).__module__ == SANDBOX or type(b).__module__ == SANDBOX:
+            a, b = repeated(a, b), repeated(b, a)
         check_product(a, b)
     return a * b
+
+
+def repeated(value: Any, other: Any) -> Any:
+    """One side of `*`; where the other is a sequence, and C would ask this one how often, that is asked for before.
+
+    Raises:
+        TypeError: It may answer otherwise.
+    """
+    kind = type(value)
+    if kind in PLAIN or isinstance(value, int) or not hasattr(kind, "__index__") or not isinstance(other, _REPEATED):
+        return value
+    if is_own(kind) and (hasattr(kind, "__rmul__") or hasattr(kind, "__mul__")):
+        raise TypeError(f"a sequence cannot be multiplied by a `{kind.__name__}` here; make an `int` of it.")
+    return exact_count(value) if is_own(kind) else value
+
+
+_REPEATED = (str, list, tuple, bytes, bytearray, deque, array, UserList)
 
 
 def check_product(a: Any, b: Any) -> None:
@@ -134,7 +177,7 @@ def check_product(a: Any, b: Any) -> None:
         return
     one, other = _number(a), _number(b)
     if one is not None and other is not None:
-        check_size(one.bit_length() + other.bit_length(), "The number")
+        check_bits(one.bit_length() + other.bit_length())
     elif other is not None:
         check_size(length(a) * max(other, 0))
     elif one is not None:
@@ -182,9 +225,10 @@ def check_power(a: Any, b: Any, modulo: Any = None) -> None:
         return
     if base is not None:
         if abs(base) > 1:
-            check_size(base.bit_length() * abs(exponent), "The number")
+            check_bits(base.bit_length() * abs(exponent))
     elif isinstance(a, Fraction):
-        check_size(max(a.numerator.bit_length(), a.denominator.bit_length()) * abs(exponent), "The number")
+        number = exact(a)
+        check_bits(max(number.numerator.bit_length(), number.denominator.bit_length()) * abs(exponent))
 
 
 SHOWN: list[Callable[[Any], None]] = []
@@ -202,6 +246,13 @@ OTHER_POWERS: list[Callable[[Any, Any, Any], None]] = []
 """What looks at powers of other numbers; set by modules that this one cannot import."""
 
 
+def check_rounded(number: Any, digits: Any) -> None:
+    """Raise if the power of ten is too large to which an integer is rounded."""
+    places = _number(digits)
+    if isinstance(number, int) and places is not None and places < 0:
+        check_power(10, -places)
+
+
 def lshift(a: Any, b: Any) -> Any:
     """`a << b`."""
     check_shift(a, b)
@@ -212,7 +263,7 @@ def check_shift(a: Any, b: Any) -> None:
     """Raise if `a << b` would be too large."""
     number, places = _number(a), _number(b)
     if number and places is not None:
-        check_size(number.bit_length() + places, "The number")
+        check_bits(number.bit_length() + places)
 
 
 _NUMBER = re.compile(r"\d+")
@@ -233,8 +284,14 @@ def mod(a: Any, b: Any) -> Any:
 def check_template(a: Any, b: Any) -> None:
     """Raise if `a % b` would be too large."""
     if isinstance(a, str | bytes | bytearray):
-        text = a if isinstance(a, str) else bytes(a).decode("latin-1")
-        values = b if isinstance(b, tuple) else (b,)
+        text = (
+            a
+            if type(a) is str
+            else str.__str__(a)
+            if isinstance(a, str)
+            else bytes(bytearray(memoryview(a))).decode("latin-1")
+        )
+        values = b if type(b) is tuple else tuple(tuple.__iter__(b)) if isinstance(b, tuple) else (b,)
         if "%" in text:
             total = 0
             for match in _PERCENT.finditer(text):
@@ -250,42 +307,32 @@ def check_template(a: Any, b: Any) -> None:
         _check_shown(values)
 
 
-INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+=": operator.iadd,
-    "-=": operator.isub,
-    "*=": operator.imul,
-    "/=": operator.itruediv,
-    "//=": operator.ifloordiv,
-    "%=": operator.imod,
-    "**=": operator.ipow,
-    "<<=": operator.ilshift,
-    ">>=": operator.irshift,
-    "&=": operator.iand,
-    "^=": operator.ixor,
-    "|=": operator.ior,
-    "@=": operator.imatmul,
-}
-
-
 # --- formats ------------------------------------------------------------------------------------------------------
 
 
 def format_value(value: Any, spec: Any = "") -> str:
     """`format(value, spec)`; also what stands between braces in an f-string."""
     if spec:
-        check_spec(value, str(spec))
+        if type(spec) is not str:
+            spec = exact(spec)
+        check_spec(value, spec)
     else:
         _check_shown((value,))
     return format(value, spec)
 
 
-def check_spec(value: Any, spec: str) -> None:
-    """Raise if a value in such a format would be too large."""
+def check_spec(value: Any, spec: Any) -> tuple[Any, ...]:
+    """Raise if a value in such a format would be too large; what is the format, whatever its methods say."""
+    if type(spec) is not str:
+        spec = exact(spec)
+    if not isinstance(spec, str):
+        raise TypeError(f"the format of a value is a `str`, not `{type(spec).__name__}`.")
     check_size(sum([int(number[:20]) for number in _NUMBER.findall(spec)]))
     if "%" in spec and not isinstance(value, int | float | Decimal):
         check_size(256 * len(spec))  # of a date: the system's function is given that much room
     if isinstance(value, Decimal):
         check_number(value)
+    return (spec,)
 
 
 def reject_reaching(template: str) -> None:
@@ -323,6 +370,8 @@ def _check_template(template: str, values: list[Any]) -> None:
             total += sum([int(number[:20]) for number in _NUMBER.findall(spec)])
             if "{" in spec:
                 for value in values:
+                    if is_own(type(value)):
+                        raise TypeError("the width of a format is a number or a text here, not one of your own kind.")
                     check_count(value)
                     if not isinstance(value, int | float):
                         check_spec(None, format(value))
@@ -338,9 +387,19 @@ def _format(template: str, *args: Any, **kwargs: Any) -> str:
 
 def _format_map(template: str, mapping: Any) -> str:
     text = str.__str__(template)
-    values = list(mapping.values()) if isinstance(mapping, dict) else []
-    _check_template(text, values)
+    reject_reaching(text)
+    if type(mapping) is not dict:
+        mapping = {name: mapping[name] for name in _fields(text)}
+    _check_template(text, list(mapping.values()))
     return str.format_map(text, mapping)
+
+
+def _fields(template: str) -> list[str]:
+    found: list[str] = []
+    for _, field, spec, _ in _parsed(template):
+        if field is not None:
+            found += [field, *_fields(spec or "")]
+    return found
 
 
 FORMATS: Mapping[str, Callable[..., str]] = {"format": _format, "format_map": _format_map}

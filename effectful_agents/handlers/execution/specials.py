@@ -13,19 +13,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from effectful_agents.handlers.execution.callables import returned, stored
-from effectful_agents.handlers.execution.callbacks import calls_nothing
+from effectful_agents.handlers.execution.callbacks import calls_nothing, is_enumeration
 from effectful_agents.handlers.execution.calls import callee
+from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX
+from effectful_agents.handlers.execution.limits import kept_flying, may_disappear
 
 __all__ = ["TAKE_OPERANDS", "inherited", "kept", "operand"]
 
 TAKE_OPERANDS = frozenset({"__ror__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
 """Special methods that may get what stands behind a read-only view."""
 
+_REFLECTED = frozenset({"__ror__", "__rand__", "__rxor__"})
 _ANSWER = frozenset({"__getattr__", "__get__"})
 _COPIED = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
-_MADE_OF_OPERANDS = (collections.OrderedDict, collections.defaultdict)
-"""Classes whose `__ror__` gives the other side to the class of this one."""
 
 
 def operand(value: Any) -> Any:
@@ -45,13 +46,22 @@ def kept(name: str, value: Any) -> Any:
         TypeError: It is something that the code cannot call.
     """
     value = stored(value)
-    if name.startswith("__") and callable(value) and not calls_nothing(value):
+    if name.startswith("__") and callable(value) and (not calls_nothing(value) or is_enumeration(value)):
         value = _with_guard(name, value)
-    if name in TAKE_OPERANDS and value is not None and not _is_compiled(value, "_operand_"):
+    if name in _REFLECTED and value is not None:
+        value = _with_number(value)
+    if name in TAKE_OPERANDS and value is not None and not _is_with_operand(value):
         return _with_operand(value)
     if name in _ANSWER and value is not None and not _is_compiled(value, None):
         return _with_answer(value)
+    if name == "__exit__" and value is not None:
+        return _with_exit(value)
     return value
+
+
+def _is_with_operand(value: Any) -> bool:
+    """Whether a method looks at its operand itself."""
+    return _is_compiled(value, "_operand_") or getattr(value, "__code__", None) in _OPERANDS
 
 
 def _is_compiled(value: Any, guard: str | None) -> bool:
@@ -80,6 +90,19 @@ def _with_operand(function: Any) -> Any:
     return method
 
 
+def _with_number(function: Any) -> Any:
+    """A flag makes one of itself of what comes out, and keeps that for the whole program."""
+
+    def method(self: Any, other: Any, /) -> Any:
+        made = _bound(function, self)(operand(other))
+        return exact(made) if isinstance(self, int) else made
+
+    return method
+
+
+_OPERANDS = (_with_operand(None).__code__, _with_number(None).__code__)
+
+
 def _with_answer(function: Any) -> Any:
     def method(self: Any, /, *args: Any) -> Any:
         return returned(_bound(function, self)(*args))
@@ -87,9 +110,36 @@ def _with_answer(function: Any) -> Any:
     return method
 
 
+def left(leave: Any, *args: Any) -> bool:
+    """Leave a context manager, as `__exit__` does: whether the error, the last of the arguments but one, disappears."""
+    error = args[-2] if len(args) > 1 else None
+    try:
+        return bool(leave(*args)) and may_disappear(error)
+    except BaseException:
+        kept_flying(error)
+        raise
+
+
+def _with_exit(function: Any) -> Any:
+    """The library enters what it is given (`ContextDecorator`), and has it make anything disappear."""
+    is_function = type(function) is types.FunctionType
+
+    def __exit__(self: Any, /, *args: Any) -> Any:
+        if is_function and args and args[0] is None:
+            return function(self, *args)
+        return left(_bound(function, self), *args)
+
+    return __exit__
+
+
 def inherited(bases: tuple[Any, ...]) -> dict[str, Any]:
     """The special methods that a class with these bases has of the library, and is to have in another version."""
     for base in bases:
-        if isinstance(base, type) and issubclass(base, _MADE_OF_OPERANDS):
-            return {"__ror__": _with_operand(base.__ror__)}
+        ancestors = base.__mro__ if isinstance(base, type) else ()
+        found = next((vars(one)["__ror__"] for one in ancestors if "__ror__" in vars(one)), None)
+        if found is None or getattr(found, "__objclass__", None) in PLAIN:
+            continue
+        if not _is_with_operand(found):
+            found = _with_operand(found)
+        return {"__ror__": found}  # also what is looked at already: `Flag` would put its own method there
     return {}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import collections
+import operator
 import types
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
+from enum import EnumType
 from typing import Any
 
-from effectful_agents.handlers.execution.kinds import SANDBOX, opened
+from effectful_agents.handlers.execution.exact import exact
+from effectful_agents.handlers.execution.kinds import SANDBOX, is_own, opened, replace
 from effectful_agents.handlers.execution.sizes import (
-    INPLACE,
     WORTH_COUNTING,
     check_added,
     check_power,
@@ -20,8 +22,9 @@ from effectful_agents.handlers.execution.sizes import (
     check_template,
     check_work,
     length,
+    repeated,
 )
-from effectful_agents.handlers.execution.streams import LONG, len_of, stream, taken
+from effectful_agents.handlers.execution.streams import LONG, in_pieces, len_of, stream, taken
 
 __all__ = [
     "MET",
@@ -43,7 +46,7 @@ def spread(values: Any, count: int) -> Any:
     except (TypeError, OverflowError):
         return taken(values, kept=True)
     check_size(size * count)
-    return taken(values, kept=True)
+    return in_pieces(taken(values, kept=True))
 
 
 def unpacked(values: Any, levels: int) -> Any:
@@ -72,7 +75,25 @@ def contained(values: Any) -> Any:
         return values
     if kind is range:
         return _Range(values) if len_of(values) > LONG else values
+    if isinstance(values, EnumType) and not is_own(values):
+        return _Members(values)
     return values if kind.__module__ == SANDBOX else taken(values, kept=False)
+
+
+class _Members:
+    """An enumeration of the program: it makes a member of what is looked for, and keeps that."""
+
+    def __init__(self, members: EnumType) -> None:
+        self._members = members
+
+    def __contains__(self, value: Any) -> bool:
+        return exact(value) in self._members
+
+
+@replace(operator.contains)
+def contains(a: Any, b: Any, /) -> bool:
+    """`operator.contains`."""
+    return b in contained(opened(a))
 
 
 class _Range:
@@ -91,6 +112,23 @@ _SHRINKING = frozenset({"+=", "-=", "/=", ">>=", "&="})
 """What makes an integer no larger than its operands, but for a digit."""
 
 
+_INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+=": operator.iadd,
+    "-=": operator.isub,
+    "*=": operator.imul,
+    "/=": operator.itruediv,
+    "//=": operator.ifloordiv,
+    "%=": operator.imod,
+    "**=": operator.ipow,
+    "<<=": operator.ilshift,
+    ">>=": operator.irshift,
+    "&=": operator.iand,
+    "^=": operator.ixor,
+    "|=": operator.ior,
+    "@=": operator.imatmul,
+}
+
+
 def inplace(symbol: str, a: Any, b: Any) -> Any:
     """`a += b`, or with another symbol."""
     kind = type(a)
@@ -104,6 +142,7 @@ def inplace(symbol: str, a: Any, b: Any) -> Any:
         else:
             check_added(a, b)
     elif symbol == "*=":
+        a, b = repeated(a, b), repeated(b, a)
         check_product(a, b)
     elif symbol == "**=":
         check_power(a, b)
@@ -117,8 +156,8 @@ def inplace(symbol: str, a: Any, b: Any) -> Any:
     elif symbol == "|=":
         opened(b)
         if isinstance(a, dict):
-            b = taken(b, kept=True)
-    return INPLACE[symbol](a, b)
+            b = in_pieces(taken(b, kept=True))
+    return _INPLACE[symbol](a, b)
 
 
 _GROWING = (list, bytearray, collections.deque, collections.UserList)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import builtins
+import collections
 import functools
 import itertools
 from collections.abc import Callable, Generator, Iterator
@@ -10,7 +12,7 @@ from types import GeneratorType
 from typing import Any
 
 from effectful_agents.handlers.execution.kinds import opened
-from effectful_agents.handlers.execution.limits import tick
+from effectful_agents.handlers.execution.limits import check, tick
 from effectful_agents.handlers.execution.sizes import check_count, check_size
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "counted_values",
     "guarded_iter",
     "guarded_reversed",
+    "in_pieces",
     "iterate",
     "looped",
     "stream",
@@ -86,6 +89,33 @@ def taken(values: Any, *, kept: bool) -> Any:
         return values
     opened(values)
     return _bounded(values) if kept else stream(values)
+
+
+_MANY = 10_000
+_PIECE = 1_024
+_LISTED = (list, tuple, collections.deque, array.array, type({}.values()), type({}.items()))
+
+
+def in_pieces(values: Any) -> Any:
+    """What is put into a set or a dictionary in C: the time is looked at in between.
+
+    Numbers that were chosen for it all lie in one place there, and each is compared with all before it.
+    """
+    if not isinstance(values, _LISTED) or len(values) <= _MANY:
+        return values
+    return itertools.chain.from_iterable(_slices(values) if type(values) is list else _pieces(iter(values)))
+
+
+def _slices(values: list[Any]) -> Generator[list[Any]]:
+    for start in range(0, len(values), _PIECE):
+        check()
+        yield values[start : start + _PIECE]
+
+
+def _pieces(values: Iterator[Any]) -> Generator[tuple[Any, ...]]:
+    while piece := tuple(itertools.islice(values, _PIECE)):
+        check()
+        yield piece
 
 
 def _bounded(values: Any) -> Generator[Any]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import string
 import textwrap
+import unicodedata
 from collections.abc import Callable
 from typing import Any, override
 
 from effectful_agents.handlers.execution import methods
 from effectful_agents.handlers.execution.attributes import get_item
+from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.kinds import replace
-from effectful_agents.handlers.execution.limits import current, tick
+from effectful_agents.handlers.execution.limits import TooLarge, current, tick
 from effectful_agents.handlers.execution.showing import ascii_, length_shown, repr_, text
 from effectful_agents.handlers.execution.sizes import (
     WORTH_COUNTING,
@@ -81,6 +84,47 @@ def _expand(match: re.Match[Any], template: Any) -> Any:
 for _name in ("sub", "subn"):
     methods.INSTEAD[re.Pattern, _name] = _sub(_name)
 methods.INSTEAD[re.Match, "expand"] = _expand
+
+
+# --- normal forms -------------------------------------------------------------------------------------------------
+
+
+def check_marks(text: Any) -> None:
+    """Raise if to put the marks of each letter in order would take too long: it takes the square of their number."""
+    text = exact(text)
+    if not isinstance(text, str) or len(text) < 1000 or text.isascii():
+        return
+    marks = text.translate({ord(one): "m" if _is_mark(one) else " " for one in set(text)})
+    if sum([len(run) ** 2 for run in marks.split()]) > _ORDERED:
+        raise TooLarge("size", current().size, "A letter in it has too many marks.")
+
+
+_ORDERED = 10**8
+
+
+def _is_mark(letter: str) -> bool:
+    return unicodedata.combining(unicodedata.normalize("NFKD", letter)[0]) != 0
+
+
+@replace(unicodedata.normalize)
+def normalize(form: Any, text: Any, /) -> str:
+    """`unicodedata.normalize`."""
+    check_marks(text)
+    return unicodedata.normalize(form, text)
+
+
+@replace(unicodedata.is_normalized)
+def is_normalized(form: Any, text: Any, /) -> bool:
+    """`unicodedata.is_normalized`."""
+    check_marks(text)
+    return unicodedata.is_normalized(form, text)
+
+
+@replace(ast.literal_eval)
+def literal_eval(text: Any) -> Any:
+    """`ast.literal_eval`: the parser normalizes names, too."""
+    check_marks(text)
+    return ast.literal_eval(exact(text))
 
 
 # --- templates ----------------------------------------------------------------------------------------------------
@@ -198,6 +242,7 @@ Formatter.__module__ = "string"
 
 def _check_json(value: Any, indent: Any) -> None:
     characters, count = length_shown(value)
+    indent = exact(indent)
     if indent is not None and indent != 0:
         check_count(indent)
         width = len(indent) if isinstance(indent, str) else max(int(indent), 0)
@@ -252,7 +297,8 @@ JSONEncoder.__module__ = "json.encoder"
 
 def _check_paragraphs(text: Any, *more: Any) -> None:
     """There are no more lines than letters, and each has one indentation."""
-    sizes = [length(one) if isinstance(one, str) else abs(one) for one in more if isinstance(one, str | int)]
+    numbers = [exact(one) for one in more if isinstance(one, str | int)]
+    sizes = [length(one) if isinstance(one, str) else abs(one) for one in numbers]
     widest = max(sizes, default=0)
     if widest > 80:
         check_size(length(text) * widest)
