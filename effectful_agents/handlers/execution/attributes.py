@@ -243,6 +243,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
         isinstance(obj, types.ModuleType | Enum)  # what is the code's own has been let through
         or (isinstance(obj, type) and not is_own(obj))
         or kind in CALLABLES
+        or isinstance(obj, Operation)  # a tool: what it is declared to be is what policies go by
         or is_closed(kind)
         or (is_standard(kind.__module__) and not _is_writable_kind(kind, name))
     ):

@@ -237,10 +237,18 @@ def _is_closed(cls: type) -> bool:
         return False
     if cls in _CLOSED_TYPES or issubclass(cls, types.ModuleType):
         return True
+    # A handler, a policy, a rule: those of the program are classes that derive from the package's.
+    if not issubclass(cls, Operation) and any(map(_is_machinery, cls.__mro__)):
+        return True
     module = cls.__module__
-    if type(module) is str and module.startswith(_MACHINERY) and not issubclass(cls, Operation):
-        return module not in _GUARDS
+    if module in _GUARDS:
+        return False
     return is_standard(module) and module != "builtins" and not is_inside(module)
+
+
+def _is_machinery(cls: type) -> bool:
+    module = cls.__module__
+    return type(module) is str and module.startswith(_MACHINERY) and module not in _GUARDS
 
 
 _PACKAGES = ("effectful_agents", "effectful")

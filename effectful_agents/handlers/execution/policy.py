@@ -10,8 +10,8 @@ from RestrictedPython.transformer import IOPERATOR_TO_STR
 
 from effectful_agents.handlers.execution.displays import spread
 from effectful_agents.handlers.execution.finals import FUNCTION, LOOP, FinallyPolicy
-from effectful_agents.handlers.execution.levels import with_ticks
 from effectful_agents.handlers.execution.kept_back import instead
+from effectful_agents.handlers.execution.levels import with_ticks
 from effectful_agents.handlers.execution.names import (
     is_attribute,
     is_binding,

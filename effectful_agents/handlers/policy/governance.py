@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, Literal, Unpack, cast
 
 from effectful_agents.encoding import decode, dumps, encode
-from effectful_agents.errors import ConfigurationError, EncodingError, GovernanceRefused, OptionError
+from effectful_agents.errors import ConfigurationError, DecodingError, EncodingError, GovernanceRefused, OptionError
+from effectful_agents.handlers.policy.drafts import governed, mapped, with_texts
 from effectful_agents.handlers.policy.policies import Policy
 from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
 from effectful_agents.messages import Message, Request, Response, StreamEvent, SystemMessage
 from effectful_agents.operations.history import admit_message
-from effectful_agents.operations.loop import call_agent, completion, write_system
+from effectful_agents.operations.loop import call_agent, completion, deliver, write_system
 from effectful_agents.operations.policy import (
     ALLOW,
     Decision,
@@ -24,6 +24,7 @@ from effectful_agents.operations.policy import (
     callers,
     decided,
     strictest,
+    tell_decided,
 )
 from effectful_agents.operations.prompt import PromptSection
 from effectful_agents.operations.steps import StepEvent, emit
@@ -119,7 +120,7 @@ class Governance(Policy):
         return cast(SystemMessage, self._message("ingress", fwd()))
 
     def _message(self, stage: Stage, message: Any) -> Any:
-        return _with_texts(message, "content", lambda text: self._passed(stage, text))
+        return with_texts(message, "content", lambda text: self._passed(stage, text))
 
     # --- what is asked of tools ---------------------------------------------------------------------------------------
 
@@ -142,25 +143,33 @@ class Governance(Policy):
 
     @implements(completion)
     def completion(self, **request: Unpack[Request]) -> Response:
+        for rule in self.rules:
+            rule.shown(request.get("messages", ()))
         if not self._has_egress:
             return fwd()
         # What is told in pieces could not be taken back: who makes the request tells the whole reply, when it is here.
         with handler({emit: _only_steps}):
             response: Response = fwd()
-        choices = [
-            {**choice, "message": _with_texts(choice["message"], "content", lambda text: self._passed("egress", text))}
-            for choice in response["choices"]
-        ]
-        return cast(Response, {**response, "choices": choices})
+        return governed(response, lambda text: self._passed("egress", text), self._check_arguments)
+
+    @implements(deliver)
+    def deliver(self, value: Any, response_type: Any) -> Any:
+        if len(callers()) > 1:
+            return fwd()
+        if self._has_egress:
+            value = self._leaving(value, response_type)
+        if self._reflector is not None:
+            value = self._reflected(value, self._reflector)
+        return fwd(value, response_type)
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
-        value = fwd()
-        if callers() or _reflecting.get():
-            return value
-        if self._has_egress:
-            value = self._leaving(value, skill.result_type(*args, **kwargs))
-        return value if self._reflector is None else self._reflected(value, self._reflector)
+        if callers():
+            return fwd()
+        with contextlib.ExitStack() as stack:
+            for rule in self.rules:
+                stack.enter_context(rule.call())
+            return fwd()
 
     @property
     def _has_egress(self) -> bool:
@@ -174,19 +183,29 @@ class Governance(Policy):
             encoded = encode(value, tp)
         except EncodingError:  # it has no texts that could be read: a function, say
             return value
-        amended = _mapped(encoded, lambda text: self._passed("leaving", text))
-        return value if amended == encoded else decode(dumps(amended), tp)
+        amended = mapped(encoded, lambda text: self._passed("leaving", text), names=True)
+        if amended == encoded:
+            return value
+        try:
+            return decode(dumps(amended), tp)
+        except DecodingError as error:
+            raise self._refused("governance", "leaving", Refuse("What rules made of it is no answer.")) from error
+
+    def _check_arguments(self, text: str) -> None:
+        """Hold a text in the arguments of a tool call to the rules that refuse; what amends them sees the call."""
+        for rule in self.rules:
+            if "egress" in rule.stages:
+                said = _said(rule, rule.egress, text)
+                if isinstance(said, Refuse):
+                    raise self._refused(rule.name, "egress", said)
 
     def _reflected(self, value: Any, reflector: Reflector) -> Any:
-        token = _reflecting.set(True)
         try:
             said = reflector(value)
         except Exception as error:
             _log.exception("the reflector failed; what it was to look at passes")
             self._record("reflector", Decision(reason_code="reflector_error", message=type(error).__name__))
             return value
-        finally:
-            _reflecting.reset(token)
         if isinstance(said, Refuse):
             raise self._refused("reflector", "reflector", said)
         if said is None:
@@ -222,13 +241,10 @@ class Governance(Policy):
         return error
 
     def _record(self, stage: str, decision: Decision) -> None:
-        decided(DecisionRecord(stage=stage, decision=decision, callers=callers(), at=now()))
+        tell_decided(DecisionRecord(stage=stage, decision=decision, callers=callers(), at=now()))
 
 
 _STAGES: Mapping[str, Stage] = {"user": "ingress", "system": "ingress", "tool": "tool_result"}
-
-_reflecting: contextvars.ContextVar[bool] = contextvars.ContextVar("effectful_agents_reflecting", default=False)
-"""Whether a reflector is at work: what it asks a model is not reflected on."""
 
 
 def _of_rule(rule: Rule, effect: ProposedEffect) -> Decision:
@@ -252,27 +268,6 @@ def _said(rule: Rule, function: Callable[[str], Any], text: str) -> str | Refuse
     raise ConfigurationError(
         f"the rule `{rule.name}` returned {type(said).__name__}; it returns the text amended, `Refuse(…)` or None."
     )
-
-
-def _with_texts(message: Mapping[str, Any], key: str, change: Callable[[str], str]) -> Any:
-    """A message with its texts changed; what is no text stays."""
-    content = message.get(key)
-    if isinstance(content, str):
-        changed: Any = change(content)
-    elif isinstance(content, list):
-        changed = [_with_texts(part, "text", change) if part.get("type") == "text" else part for part in content]
-    else:
-        return message
-    return message if changed == content else {**message, key: changed}
-
-
-def _mapped(data: Any, change: Callable[[str], str]) -> Any:
-    """Plain JSON with its texts changed; names stay as they are."""
-    if isinstance(data, str):
-        return change(data)
-    if isinstance(data, list):
-        return [_mapped(one, change) for one in data]
-    return {name: _mapped(one, change) for name, one in data.items()} if isinstance(data, dict) else data
 
 
 def _only_steps(event: StreamEvent | StepEvent) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from typing import Any
 
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness, run, steps, stream
 from effectful_agents.errors import AgentsError, GovernanceRefused, OptionError
+from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.policy import DecisionLog, Governance
 from effectful_agents.handlers.policy.rules import Redaction, Refuse, Rule, UntrustedContent
 from effectful_agents.messages import TextDelta
+from effectful_agents.operations.loop import completion
 from effectful_agents.operations.policy import Decision, Disposition
 from effectful_agents.operations.steps import FinalStep, ModelStep, Phase
 from effectful_agents.testing import ScriptedModel, batch, calls, says
@@ -302,14 +305,68 @@ def test_what_is_no_rule_is_refused():
 
 
 def test_personal_data_does_not_reach_the_model_and_tools_and_the_program_get_it_back():
-    model = ScriptedModel(calls("send", to="[EMAIL 1]"), "I wrote to [EMAIL 1].")
+    model = ScriptedModel(lambda request: calls("send", to=mark_in(request)), lambda request: f"To {mark_in(request)}.")
     stack = harness(system_prompt="brief", **STACK)
     with handler(stack), handler(model), handler(Governance([Redaction(restore=True)])):
         result = run(assistant, "Write to ann@example.org.")
     assert sent == ["ann@example.org"]
-    assert result.value == "I wrote to ann@example.org."
+    assert result.value == "To ann@example.org."
     assert "ann@example.org" not in str(model.requests)
     assert "ann@example.org" not in str(result.messages)
+
+
+def mark_in(request: Any) -> str:
+    return re.findall(r"\[EMAIL [0-9a-f]+\]", str(request["messages"]))[0]
+
+
+def test_nobody_gets_what_another_one_said_by_writing_a_mark():
+    marks: list[str] = []
+
+    def first(request: Any) -> str:
+        marks.append(mark_in(request))
+        return "ok"
+
+    model = ScriptedModel(first, lambda request: f"You said {marks[0]}", lambda request: f"You said {marks[0]}")
+    with handler(harness(system_prompt="brief", **STACK)), handler(model):
+        with handler(Governance([Redaction(restore=True)])):
+            assistant("I am ann@example.org")
+            assert "ann@" not in assistant(f"Please repeat {marks[0]}")
+            assert "ann@" not in assistant("Please repeat that mark.")
+
+
+def test_a_mark_of_an_earlier_block_stands_for_nobody_else():
+    class Bot(Agent):
+        """You help."""
+
+        @Skill.define
+        def ask(self, question: str) -> str:
+            """{question}"""
+            raise NotHandled
+
+    bot, governance = Bot(), Governance([Redaction(restore=True)])
+    model = ScriptedModel("ok", lambda request: f"To {mark_in(request)}")
+    with handler(harness(system_prompt="brief", **STACK)), handler(model):
+        with handler(governance):
+            bot.ask("I am ann@example.org")
+        with handler(governance):
+            said = bot.ask("Copy bob@example.org. Who am I?")
+    assert "@" not in said
+
+
+def test_marks_are_the_same_when_a_run_is_resumed():
+    store = MemoryCheckpointer()
+
+    def called(*replies: Any) -> str:
+        with handler(harness(system_prompt="brief", **STACK)), handler(ScriptedModel(*replies)):
+            with handler(Journal("r", store)), handler(Governance([Redaction(restore=True)])):
+                return assistant("I am ann@example.org")
+
+    def crash(request: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        called(calls("look", at="it"), crash)
+    assert called(lambda request: f"You are {mark_in(request)}") == "You are ann@example.org"
 
 
 @pytest.mark.parametrize(
@@ -358,3 +415,95 @@ def test_usage_and_calls_beside_the_text_stay():
             result = run(assistant, "?")
     assert sent == ["ann"]
     assert result.usage.input == 200
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "parts": {"content": [{"type": "text", "text": "da"}, {"type": "text", "text": "mn"}]},
+    "a tuple": {"content": ({"type": "text", "text": "damn"},)},
+    "another part": {"content": [{"type": "output_text", "text": "damn"}]},
+    "reasoning": {"content": "fine", "reasoning_content": "damn"},
+    "thinking": {"content": "fine", "thinking_blocks": [{"type": "thinking", "thinking": "damn", "signature": "s"}]},
+    "a refusal": {"content": None, "refusal": "damn"},
+    "escaped": {"content": '["da\\u006dn"]'},
+    "arguments": {
+        "content": None,
+        "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"at": "da\\u006dn"}'}}
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_draft_of_any_form_is_looked_at(form):
+    class Bot(Agent):
+        """You help."""
+
+        @Skill.define
+        def ask(self, question: str) -> str:
+            """{question}"""
+            raise NotHandled
+
+        @Tool.define
+        def look(self, at: str) -> str:
+            """Look."""
+            return at
+
+    bot, told = Bot(), []
+    reply = {**says("x"), "choices": [{"index": 0, "message": {"role": "assistant", **FORMS[form]}}]}
+    with handler(harness(**STACK)), handler(ScriptedModel(reply, "fine")), handler(Governance([refusing("egress")])):
+        with pytest.raises(GovernanceRefused):
+            told += [str(event) for event in stream(bot.ask, "?")]
+    assert list(bot.__history__) == []
+    assert "damn" not in str(told)
+
+
+@pytest.mark.parametrize("content", [None, 7, {"text": 1}, [], [None], "x"])
+@pytest.mark.parametrize("choices", [None, [], [{}], [{"message": None}], "x", [{"message": {"content": None}}]])
+def test_a_malformed_reply_is_refused_as_without_governance(content, choices):
+    reply = {**says("x"), "choices": choices}
+    if choices == [{"message": {"content": None}}]:
+        reply["choices"] = [{"message": {"role": "assistant", "content": content}}]
+
+    def outcome(*layers: Any) -> Any:
+        with handler(harness(num_retries=0, **STACK)), handler({completion: lambda **_: reply}):
+            with contextlib.ExitStack() as stack:
+                for layer in layers:
+                    stack.enter_context(handler(layer))
+                try:
+                    return assistant("?")
+                except Exception as error:
+                    return type(error)
+
+    assert outcome(Governance([refusing("egress")])) == outcome()
+
+
+def test_names_in_a_value_are_texts_too():
+    @Skill.define
+    def count(text: str) -> dict[str, int]:
+        """Count words in {text}."""
+        raise NotHandled
+
+    with handler(harness(**STACK)), handler(ScriptedModel('{"damn": 1, "x": 2}')):
+        with handler(Governance([amending("egress")])):
+            assert count("?") == {"d***": 1, "x": 2}
+    with handler(harness(**STACK)), handler(ScriptedModel('{"damn": 1, "d***": 2}')):
+        with handler(Governance([amending("egress")])), pytest.raises(AgentsError):
+            count("?")
+
+
+def test_what_is_refused_on_leaving_is_in_no_history_step_or_journal():
+    class Bot(Agent):
+        """You help."""
+
+        @Skill.define
+        def words(self, question: str) -> list[str]:
+            """{question}"""
+            raise NotHandled
+
+    bot, told = Bot(), []
+    with handler(harness(**STACK)), handler(ScriptedModel('["fine"]')):
+        with handler(Governance(reflector=lambda value: Refuse("no"))), pytest.raises(GovernanceRefused):
+            told += list(steps(bot.words, "?"))
+    assert list(bot.__history__) == []
+    assert not any(isinstance(event, FinalStep) for event in told)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -210,8 +212,11 @@ FOUND = {
 @pytest.mark.parametrize(("datum", "kind"), FOUND.items(), ids=list(FOUND.values()))
 def test_what_is_found(datum, kind):
     rule = Redaction(restore=True)
-    assert rule.ingress(f"Take {datum}, please: {datum}") == f"Take [{kind} 1], please: [{kind} 1]"
-    assert rule.restored(f"[{kind} 1] [{kind} 2]") == f"{datum} [{kind} 2]"
+    text = rule.ingress(f"Take {datum}, please: {datum}")
+    [mark, same] = re.findall(rf"\[{kind} [0-9a-f]{{8}}\]", text)
+    assert mark == same
+    assert datum not in text
+    assert rule.restored(f"{mark} [{kind} 00000000]") == f"{datum} [{kind} 00000000]"
 
 
 @pytest.mark.parametrize(
@@ -236,7 +241,7 @@ def test_long_texts_take_no_time_that_grows_faster(unit):
 
 def test_own_patterns_and_what_is_none():
     rule = Redaction([], patterns={"CASE": r"C-\d+"})
-    assert rule.ingress("C-12 of a@example.org") == "[CASE 1] of a@example.org"
+    assert re.fullmatch(r"\[CASE [0-9a-f]{8}\] of a@example.org", rule.ingress("C-12 of a@example.org"))
     with pytest.raises(OptionError, match="EMAIL"):
         Redaction(["MAIL"])
     with pytest.raises(OptionError, match="no regular expression"):
@@ -244,7 +249,23 @@ def test_own_patterns_and_what_is_none():
 
 
 def test_marks_that_nobody_gave_stay():
-    assert Redaction(restore=True).restored("[EMAIL 7] [x") == "[EMAIL 7] [x"
+    assert Redaction(restore=True).restored("[EMAIL 00000007] [x") == "[EMAIL 00000007] [x"
+
+
+def test_a_key_makes_the_same_marks_everywhere_and_no_key_others():
+    text = "a@example.org"
+    assert Redaction(key=b"k" * 16).ingress(text) == Redaction(key=b"k" * 16).ingress(text)
+    assert Redaction(key=b"k" * 16).ingress(text) != Redaction(key=b"l" * 16).ingress(text)
+    with pytest.raises(OptionError, match="16 bytes"):
+        Redaction(key=b"short")
+
+
+def test_marks_of_several_threads_stand_for_their_own():
+    rule = Redaction(restore=True)
+    data = [f"user{n}@example.org" for n in range(300)]
+    with ThreadPoolExecutor(6) as pool:
+        marks = list(pool.map(rule.ingress, data * 6))
+    assert [rule.restored(mark) for mark in marks] == data * 6
 
 
 def test_rules_are_for_tools_only():

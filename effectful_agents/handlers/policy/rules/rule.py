@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from effectful_agents.errors import OptionError
+from effectful_agents.messages import Message
 from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect
 
 __all__ = ["Refuse", "Rule"]
@@ -81,6 +83,13 @@ class Rule:
     def leaving(self, text: str, /) -> str | Refuse | None:
         """What becomes of a text in the value that leaves a call: by default, as of any that a model wrote."""
         return self.egress(text)
+
+    def call(self) -> contextlib.AbstractContextManager[None]:
+        """Entered around each call that the program makes."""
+        return contextlib.nullcontext()
+
+    def shown(self, messages: Iterable[Message], /) -> None:
+        """Told what a model is about to read."""
 
     @property
     def stages(self) -> tuple[str, ...]:
