@@ -6,12 +6,12 @@ import contextlib
 import contextvars
 import dataclasses
 import inspect
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any, cast
 
 from effectful_agents.errors import ConfigurationError, StepDenied
-from effectful_agents.operations.code import risk_of_code
-from effectful_agents.operations.journal import attempt_of, perform_step, record
+from effectful_agents.operations.code import arguments_from_code, risk_of_code
+from effectful_agents.operations.journal import attempt_of, perform_step, record, recorded_below
 from effectful_agents.operations.policy import (
     Answer,
     Decision,
@@ -32,7 +32,7 @@ from effectful_agents.runtime import interpretation
 from effectful_agents.types import Risk, Skill, Tool
 from effectful_agents.types.walk import tools_in_scope
 
-__all__ = ["ask_person", "authorize", "carrying_out", "effect_of_call", "risk_of"]
+__all__ = ["ask_person", "authorize", "authorize_code", "bound_to", "carrying_out", "effect_of_call", "risk_of"]
 
 
 def authorize(effect: ProposedEffect) -> ProposedEffect:
@@ -54,6 +54,7 @@ def authorize(effect: ProposedEffect) -> ProposedEffect:
         return effect
     effect, decision = judged(effect)
     if effect.replayed:
+        _ask_about_what_it_did(effect)
         return _as_it_was_approved(effect)
     answer = None
     asked = 0
@@ -63,6 +64,26 @@ def authorize(effect: ProposedEffect) -> ProposedEffect:
         effect, decision = _answered(effect, decision, answer, asked)
     enforced(effect, decision, answer)
     return effect
+
+
+def _ask_about_what_it_did(effect: ProposedEffect) -> None:
+    """Have policies that count, or remember, know of what happened inside of a step that is only told again."""
+    for inner in recorded_below(effect.step_id) if effect.step_id else ():
+        judged(
+            ProposedEffect(
+                kind=_KINDS[inner.kind],
+                name=inner.name,
+                arguments=inner.body.get("arguments", {}),
+                callers=effect.callers,
+                by_code=bool(inner.body.get("direct")),
+                step_id=inner.step_id,
+                run_id=effect.run_id,
+                replayed=True,
+            )
+        )
+
+
+_KINDS = {"model": EffectKind.MODEL_CALL, "tool": EffectKind.TOOL_CALL, "delegate": EffectKind.DELEGATE}
 
 
 def _question(effect: ProposedEffect, decision: Decision) -> Question:
@@ -188,10 +209,42 @@ _carried_out: contextvars.ContextVar[list[Tool]] = contextvars.ContextVar("effec
 def carrying_out(tool: Tool) -> Generator[None]:
     """Where a tool is called once because a model called it, which has been decided about."""
     token = _carried_out.set([tool])
+    code = _code_allowed.set(len(callers()) if tool.runs_code else None)
     try:
         yield
     finally:
+        _code_allowed.reset(code)
         _carried_out.reset(token)
+
+
+_code_allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar(
+    "effectful_agents_code_allowed", default=None
+)
+"""How many calls the code is in that has been decided about and runs; None where none does."""
+
+
+@contextlib.contextmanager
+def authorize_code() -> Generator[None]:
+    """Where code of a model is run: ask about it, unless it runs because a tool call was decided about.
+
+    Code runs before that where a model wrote it as an argument, or as an answer. It counts as a tool call without a
+    tool, called `code`.
+
+    Raises:
+        StepDenied: It may not run.
+    """
+    inside = len(callers())
+    if not is_decided() or _code_allowed.get() == inside:
+        yield
+        return
+    authorize(
+        ProposedEffect(kind=EffectKind.TOOL_CALL, name="code", risk=risk_of_code(), callers=callers(), by_code=True)
+    )
+    token = _code_allowed.set(inside)
+    try:
+        yield
+    finally:
+        _code_allowed.reset(token)
 
 
 def _is_carried_out(tool: Tool) -> bool:
@@ -221,39 +274,59 @@ def _before_call(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         raise place.denied(StepDenied(Decision(Disposition.DENY_STEP)))
     if not is_decided():
         return args, kwargs
-    bound = tool.arguments_of(*args, **kwargs)
+    bound = arguments_from_code(tool, tool.arguments_of(*args, **kwargs))
     effect = effect_of_call(tool, bound, by_code=True)
-    asked = effect.arguments
     if place is not None:
         effect = place.of(effect)
     try:
         effect = authorize(effect)
     except StepDenied as error:
         raise error if place is None else place.denied(error) from None
-    if same_objects(effect.arguments, asked):
-        return args, kwargs
-    bound = inspect.BoundArguments(bound.signature, dict(effect.arguments))
+    bound = bound_to(bound.signature, effect.arguments)
     return bound.args, bound.kwargs
 
 
 Tool.before_call = _before_call
 
 
-def effect_of_call(
-    tool: Tool, bound: inspect.BoundArguments, *, name: str = "", by_code: bool = False
-) -> ProposedEffect:
+def effect_of_call(tool: Tool, bound: inspect.BoundArguments, *, by_code: bool = False) -> ProposedEffect:
     """What a call of a tool is, to be decided about."""
-    whole = inspect.BoundArguments(bound.signature, dict(bound.arguments))
-    whole.apply_defaults()
     return ProposedEffect(
         kind=EffectKind.DELEGATE if isinstance(tool, Skill) else EffectKind.TOOL_CALL,
-        name=name or tool.__name__,
-        arguments=dict(whole.arguments),
+        name=tool.own_name,
+        arguments=_by_name(bound),
         tool=tool,
         risk=risk_of(tool),
         callers=callers(),
         by_code=by_code,
     )
+
+
+def _by_name(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Arguments by the names that the caller used: those of `**kwargs` beside the others."""
+    whole = inspect.BoundArguments(bound.signature, dict(bound.arguments))
+    whole.apply_defaults()
+    arguments = dict(whole.arguments)
+    variadic = _keywords(bound.signature)
+    if variadic is not None and not arguments.keys() & arguments[variadic].keys():
+        arguments |= arguments.pop(variadic)
+    return arguments
+
+
+def bound_to(signature: inspect.Signature, arguments: Mapping[str, Any]) -> inspect.BoundArguments:
+    """Arguments as `ProposedEffect` has them, bound to the parameters again."""
+    variadic = _keywords(signature)
+    if variadic is None or variadic in arguments:
+        return inspect.BoundArguments(signature, dict(arguments))
+    own = {name: arguments[name] for name in signature.parameters if name in arguments}
+    others = {name: value for name, value in arguments.items() if name not in own}
+    return inspect.BoundArguments(signature, {**own, variadic: others})
+
+
+def _keywords(signature: inspect.Signature) -> str | None:
+    """The name of the parameter that takes all other keywords, if there is one."""
+    kind = inspect.Parameter.VAR_KEYWORD
+    return next((name for name, one in signature.parameters.items() if one.kind is kind), None)
 
 
 class _Place:

@@ -3,6 +3,8 @@
     parse          source text becomes a tree
     type_check     the source is checked, where a checker is installed
     risk_of_code   what can come of it
+    arguments_from_code
+                   what it hands to a tool
     compile        a tree or text becomes a code object
     exec, eval     a code object is run
     run_doctests   the examples in a docstring are run
@@ -14,6 +16,8 @@ code may do. The names are those of the builtins that they stand for: import the
 from __future__ import annotations
 
 import ast
+import enum
+import inspect
 from collections.abc import Callable, Mapping
 from types import CodeType, ModuleType
 from typing import Any, Literal
@@ -21,9 +25,9 @@ from typing import Any, Literal
 from effectful_agents.errors import MissingHandlerError
 from effectful_agents.operations.doctests import Executor, run_examples
 from effectful_agents.runtime import Operation
-from effectful_agents.types import Risk
+from effectful_agents.types import Risk, Tool
 
-__all__ = ["compile", "eval", "exec", "parse", "risk_of_code", "run_doctests", "type_check"]
+__all__ = ["arguments_from_code", "compile", "eval", "exec", "parse", "risk_of_code", "run_doctests", "type_check"]
 
 _EXECUTOR = (
     "Install an executor of `effectful_agents.handlers.execution`: `RestrictedPythonExecutor()`, or "
@@ -112,6 +116,47 @@ def risk_of_code() -> Risk:
     What it does by calling tools is none of it: each of these calls is decided about itself.
     """
     return Risk.DESTRUCTIVE
+
+
+@Operation.define
+def arguments_from_code(tool: Tool[..., Any], bound: inspect.BoundArguments) -> inspect.BoundArguments:
+    """What code hands to a tool, as it is decided about and as the tool gets it; performed where somebody decides.
+
+    By default containers are copied, so that what was decided about does not change afterwards.
+
+    Raises:
+        TypeError: It does not fit the parameters.
+    """
+    arguments = {name: copied(value) for name, value in bound.arguments.items()}
+    return inspect.BoundArguments(bound.signature, arguments)
+
+
+def copied(value: Any) -> Any:
+    """A value with copies of the plain containers in it, and plain texts and numbers for those of subclasses.
+
+    >>> class Text(str):
+    ...     def startswith(self, *_):
+    ...         return True
+    >>> type(copied([Text("x")])[0])
+    <class 'str'>
+    """
+    kind = type(value)
+    if kind in _CONTAINERS:
+        return kind(copied(one) for one in value)
+    if kind is dict:
+        return {copied(key): copied(one) for key, one in value.items()}
+    if kind in _PLAIN or isinstance(value, bool | enum.Enum):
+        return value
+    for plain in _PLAIN:
+        if isinstance(value, plain):
+            # What it is made of, which no method of its class can change.
+            function: Any = plain.__getnewargs__
+            return function(value)[0]
+    return value
+
+
+_CONTAINERS = frozenset({list, tuple, set, frozenset})
+_PLAIN = (str, int, float, bytes)
 
 
 @Operation.define

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from effectful_agents.operations.records import Record
 from effectful_agents.operations.steps import StepEvent
 from effectful_agents.runtime import Operation
 
-__all__ = ["attempt_of", "not_made_again", "perform_step", "record"]
+__all__ = ["attempt_of", "not_made_again", "perform_step", "record", "recorded_below"]
 
 
 @Operation.define
@@ -40,6 +41,15 @@ def not_made_again() -> str:
     Whoever suspends the run asks this first: the run could not come back to where it was suspended.
     """
     return ""
+
+
+@Operation.define
+def recorded_below(step_id: str) -> Sequence[Record]:
+    """What a step did inside, of one that is answered from a journal and not made again: the first half of each.
+
+    These are its requests, tool calls and delegations, in order; by default there are none.
+    """
+    return ()
 
 
 @Operation.define

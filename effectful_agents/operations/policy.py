@@ -34,6 +34,7 @@ __all__ = [
     "EffectKind",
     "ProposedEffect",
     "Question",
+    "as_decision",
     "callers",
     "decide",
     "decided",
@@ -119,6 +120,21 @@ ALLOW = Decision()
 """Nothing speaks against it."""
 
 
+def as_decision(said: Any) -> Decision:
+    """What a policy returned, as a decision: None allows.
+
+    Raises:
+        TypeError: It is something else, such as True, of which nobody knows what was meant.
+    """
+    if said is None:
+        return ALLOW
+    if isinstance(said, Decision):
+        return said
+    if isinstance(said, Disposition):
+        return Decision(said)
+    raise TypeError(f"a policy returns a `Decision`, a `Disposition` or None, and not {type(said).__name__}")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProposedEffect:
     """Something that is about to happen, if it may.
@@ -163,9 +179,35 @@ class ProposedEffect:
         self.__dict__.update(state)
         self.__post_init__()
 
+    def calls(self, *tools: Tool[..., Any]) -> bool:
+        """Whether it is a call of one of these tools or skills, by whatever name it is offered.
+
+        A method that is named by its class, `Clerk.post`, stands for that of each instance, and for those that override
+        it. Of what a run did before it was resumed only names are known.
+        """
+        if self.kind not in (EffectKind.TOOL_CALL, EffectKind.DELEGATE):
+            return False
+        if self.tool is None:
+            return self.replayed and any(self.name == tool.own_name for tool in tools)
+        mine = _standing_for(self.tool)
+        return any(tool in mine for tool in tools)
+
     def with_arguments(self, arguments: Mapping[str, Any] | None) -> Self:
         """The same with other arguments; None leaves them."""
         return self if arguments is None else dataclasses.replace(self, arguments=arguments)
+
+
+def _standing_for(tool: Tool[..., Any]) -> list[Any]:
+    """A tool, the function of a bound one, and what that overrides."""
+    function = tool.function
+    found: list[Any] = [tool, function]
+    receiver = tool.receiver
+    for base in () if receiver is None else (receiver if isinstance(receiver, type) else type(receiver)).__mro__:
+        attribute = vars(base).get(function._attribute)
+        attribute = attribute.__func__ if isinstance(attribute, staticmethod | classmethod) else attribute
+        if isinstance(attribute, Tool):
+            found.append(attribute)
+    return found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -294,7 +336,7 @@ def judged(effect: ProposedEffect) -> tuple[ProposedEffect, Decision]:
     """
     for _ in range(_ROUNDS):
         try:
-            decision = decide(effect)
+            decision = as_decision(decide(effect))
             amended = effect.with_arguments(_fitting(effect, decision.arguments))
         except Exception as error:
             if isinstance(error, AgentsError) and error.ends_call:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -12,7 +11,7 @@ from effectful_agents.errors import Denied, StepDenied, ToolCallExecutionError
 from effectful_agents.messages import Finish, Request, Response, StreamEvent, ToolMessage
 from effectful_agents.messages.exchange import SETTINGS_OF_ANSWERS
 from effectful_agents.messages.telling import told, unstreamed
-from effectful_agents.operations.authority import authorize, carrying_out, effect_of_call
+from effectful_agents.operations.authority import authorize, bound_to, carrying_out, effect_of_call
 from effectful_agents.operations.journal import attempt_of, perform_step
 from effectful_agents.operations.loop import (
     DecodedToolCall,
@@ -219,17 +218,18 @@ class ToldCall:
         call = self._call
         if not is_decided():
             return call
+        # One that is declared `rerun` happens again when its run is resumed.
+        happens_again = call.tool.rerun and not call.tool.runs_code
         effect = dataclasses.replace(
-            effect_of_call(call.tool, call.bound_args, name=call.name),
+            effect_of_call(call.tool, call.bound_args),
             step_id=self._id,
             run_id=self._ids.run_id,
-            replayed=attempt_of(self._id)[1],
+            replayed=attempt_of(self._id)[1] and not happens_again,
         )
         allowed = authorize(effect)
         if same_objects(allowed.arguments, effect.arguments):
             return call
-        bound = inspect.BoundArguments(call.bound_args.signature, dict(allowed.arguments))
-        return dataclasses.replace(call, bound_args=bound)
+        return dataclasses.replace(call, bound_args=bound_to(call.bound_args.signature, allowed.arguments))
 
     def _call_tool(self, call: DecodedToolCall[Any]) -> ToolResult[Any]:
         with self._ids.below(self._id), carrying_out(call.tool):

@@ -163,6 +163,12 @@ class Tool[**P, T](Operation[P, T]):
         return getattr(self, "__func__", self)
 
     @property
+    def own_name(self) -> str:
+        """The name that it was defined with, whatever name it is offered by."""
+        function = self.function
+        return (function._original or function).__name__
+
+    @property
     def receiver(self) -> Any:
         """The instance (or class) that a bound tool is bound to, else None."""
         return getattr(self, "__self__", None)

@@ -24,7 +24,7 @@ from effectful_agents.operations.history import (
     load_state,
     save_state,
 )
-from effectful_agents.operations.journal import attempt_of, not_made_again, perform_step, record
+from effectful_agents.operations.journal import attempt_of, not_made_again, perform_step, record, recorded_below
 from effectful_agents.operations.loop import (
     DecodedToolCall,
     call_agent,
@@ -120,6 +120,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     attempt_of: lambda: attempt_of("000001-model"),
     not_made_again: lambda: not_made_again(),
     record: lambda: record(_taken),
+    recorded_below: lambda: recorded_below("000001-tool"),
     get_history: lambda: get_history(),
     append_message: lambda: append_message(USER),
     admit_message: lambda: admit_message(USER),
@@ -141,6 +142,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     skill_prompt: lambda: skill_prompt(ask),
     code.type_check: lambda: code.type_check("x = 1", 1, 1, lenient=True),
     code.run_doctests: lambda: code.run_doctests(measure, {}),
+    code.arguments_from_code: lambda: code.arguments_from_code(measure, CALL.bound_args),
     code.risk_of_code: lambda: code.risk_of_code(),
     code.parse: lambda: code.parse("x = 1", "<code>"),
     code.compile: lambda: code.compile(TREE, "<code>"),

@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import inspect
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from effectful_agents.errors import ConfigurationError
@@ -16,9 +16,9 @@ from effectful_agents.handlers.durability.pending import Pending
 from effectful_agents.handlers.durability.run import Run
 from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer
 from effectful_agents.operations.history import load_state, save_state
-from effectful_agents.operations.journal import attempt_of, not_made_again, perform_step, record
+from effectful_agents.operations.journal import attempt_of, not_made_again, perform_step, record, recorded_below
 from effectful_agents.operations.loop import call_agent
-from effectful_agents.operations.records import SCHEMA, Checkpointer
+from effectful_agents.operations.records import SCHEMA, Checkpointer, Record
 from effectful_agents.operations.steps import StepEvent, current_ids
 from effectful_agents.operations.world import fresh_id
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
@@ -137,6 +137,11 @@ class Journal(ObjectInterpretation[Any, Any]):
     @implements(not_made_again)
     def not_made_again(self) -> str:
         return (Pending.not_made_again() if self._running() is not None else "") or fwd()
+
+    @implements(recorded_below)
+    def recorded_below(self, step_id: str) -> Sequence[Record]:
+        run = self._running()
+        return fwd() if run is None else run.recorded_below(step_id)
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import itertools
+from collections.abc import Mapping, Sequence
 
 from effectful_agents.operations.records import Durability, Phase, Record, RunState
 
@@ -81,6 +83,25 @@ class Replay:
         """What the run did at the place of a step, where that is something of another kind."""
         there = self._at.get(_position(step_id))
         return None if there == step_id else there
+
+    def below(self, step_id: str) -> Sequence[Record]:
+        """What a step did inside, if it is answered whole: its requests, tool calls and delegations, as attempted."""
+        came = self.state.completed(step_id)
+        if came is None or came.kind == "delegate" or "again" in came.body:
+            return ()
+        return self._inside.get(step_id, ())
+
+    @functools.cached_property
+    def _inside(self) -> Mapping[str, Sequence[Record]]:
+        found: dict[str, list[Record]] = {}
+        for step_id in self.state.steps():
+            asked = self.state.attempted(step_id)
+            if asked is None or asked.kind not in ("model", "tool", "delegate"):
+                continue
+            outer = step_id
+            while outer := outer.rpartition("/")[0]:
+                found.setdefault(outer, []).append(asked)
+        return found
 
     def ended(self, record: Record) -> int:
         """The place of a record in the journal."""

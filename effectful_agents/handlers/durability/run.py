@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from typing import Any
 
 from effectful_agents.errors import (
@@ -161,6 +161,10 @@ class Run:
         if known.record is None:
             return None
         return known.attempt + (known.outcome is Outcome.UNCERTAIN), known.outcome is Outcome.DONE
+
+    def recorded_below(self, step_id: str) -> Sequence[Record]:
+        """What a step did inside that is only told again."""
+        return self._replay.below(step_id)
 
     def recorded(self, form: Form[Any]) -> Record | None:
         """What was recorded as the result of a call, if it can be had without making the call.

@@ -10,7 +10,7 @@ from types import CodeType, FunctionType
 from typing import Any, Literal
 
 from effectful_agents.generated import parsed
-from effectful_agents.handlers.execution.imports import authorize_imports
+from effectful_agents.handlers.execution.imports import authorized
 from effectful_agents.operations import code
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.runtime import SignalScope, implements
@@ -56,8 +56,7 @@ class BuiltinExecutor(PromptInjectingInterpretation):
     def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
         # As both globals and locals, so that what one piece binds the next one sees. A signal that a bare `except` in
         # the code has eaten comes out at the next operation, or here.
-        authorize_imports(bytecode)
-        with SignalScope():
+        with authorized(bytecode), SignalScope():
             if bytecode.co_flags & inspect.CO_COROUTINE:
                 env.setdefault("__builtins__", builtins)  # as `exec` does
                 _waited_for(FunctionType(bytecode, env))
@@ -67,8 +66,7 @@ class BuiltinExecutor(PromptInjectingInterpretation):
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
         # A copy: a `:=` in the expression, or the `__builtins__` that the interpreter puts in, changes nothing outside.
-        authorize_imports(bytecode)
-        with SignalScope():
+        with authorized(bytecode), SignalScope():
             return builtins.eval(bytecode, dict(env))
 
 

@@ -7,6 +7,7 @@ import ast
 import builtins
 import copy
 import dataclasses
+import inspect
 import weakref
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ from effectful_agents.handlers.execution import decimals
 from effectful_agents.handlers.execution.alarms import uninterrupted
 from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
-from effectful_agents.handlers.execution.imports import authorize_imports
+from effectful_agents.handlers.execution.handing import handed_over
+from effectful_agents.handlers.execution.imports import authorized
 from effectful_agents.handlers.execution.isolation import IsolatedRun, require
 from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX, is_closed
 from effectful_agents.handlers.execution.limits import Limits, running
@@ -36,7 +38,7 @@ from effectful_agents.operations.loop import call_system
 from effectful_agents.operations.policy import is_decided
 from effectful_agents.operations.prompt import PromptSection, section
 from effectful_agents.runtime import SignalScope, implements
-from effectful_agents.types import Risk
+from effectful_agents.types import Risk, Tool
 from effectful_agents.types.walk import implicit_target, is_tool, tool_standing_for
 
 __all__ = ["RestrictedPythonExecutor"]
@@ -145,28 +147,32 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     def risk_of_code(self) -> Risk:
         return Risk.READ
 
+    @implements(code.arguments_from_code)
+    def arguments_from_code(self, tool: Tool[..., Any], bound: inspect.BoundArguments) -> inspect.BoundArguments:
+        return handed_over(tool, bound)
+
     @implements(code.exec)
     def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
-        authorize_imports(bytecode)
-        if self.isolation == "process":
-            IsolatedRun(self.limits).exec(bytecode, env)
-            return
-        names = _Namespace.of(env, self.limits)
-        names.fill()
-        try:
-            with self._run():
-                uninterrupted(builtins.exec, bytecode, names.names)
-        finally:
-            names.bring_back()
+        with authorized(bytecode):
+            if self.isolation == "process":
+                IsolatedRun(self.limits).exec(bytecode, env)
+                return
+            names = _Namespace.of(env, self.limits)
+            names.fill()
+            try:
+                with self._run():
+                    uninterrupted(builtins.exec, bytecode, names.names)
+            finally:
+                names.bring_back()
 
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
-        authorize_imports(bytecode)
-        if self.isolation == "process":
-            return IsolatedRun(self.limits).eval(bytecode, env)
-        names = _Namespace({}, self.limits, _Namespace.of(env, self.limits).filled())
-        with self._run():
-            return uninterrupted(builtins.eval, bytecode, names.names)
+        with authorized(bytecode):
+            if self.isolation == "process":
+                return IsolatedRun(self.limits).eval(bytecode, env)
+            names = _Namespace({}, self.limits, _Namespace.of(env, self.limits).filled())
+            with self._run():
+                return uninterrupted(builtins.eval, bytecode, names.names)
 
     @contextmanager
     def _run(self) -> Generator[None]:

@@ -21,6 +21,7 @@ from effectful_agents.operations.policy import (
     DecisionRecord,
     Disposition,
     ProposedEffect,
+    as_decision,
     callers,
     decided,
     strictest,
@@ -249,8 +250,10 @@ _STAGES: Mapping[str, Stage] = {"user": "ingress", "system": "ingress", "tool": 
 
 def _of_rule(rule: Rule, effect: ProposedEffect) -> Decision:
     try:
-        said = rule.tool_call(effect)
-        decision = ALLOW if said is None else said if isinstance(said, Decision) else Decision(Disposition(said))
+        said: Any = rule.tool_call(effect)
+        if isinstance(said, Refuse):
+            said = Decision(Disposition.DENY_STEP, "refused", said.message)
+        decision = as_decision(said)
     except Exception:
         _log.exception("the rule `%s` failed when it was asked about `%s`; so it refuses", rule.name, effect.name)
         decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.")

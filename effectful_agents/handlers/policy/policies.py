@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from effectful_agents.errors import OptionError
-from effectful_agents.operations.policy import ALLOW, Decision, Disposition, ProposedEffect, decide, strictest
+from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect, as_decision, decide, strictest
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import Risk
 
@@ -52,8 +53,8 @@ class Policy(ObjectInterpretation[Any, Any]):
 
     def __init__(self, judge: Judge | None = None, name: str | None = None) -> None:
         if judge is not None:
-            if not callable(judge):
-                raise OptionError(f"`judge` is {judge!r}; it is a function that gets a `ProposedEffect`.")
+            if not callable(judge) or inspect.iscoroutinefunction(judge):
+                raise OptionError(f"`judge` is {judge!r}; it is a plain function that gets a `ProposedEffect`.")
             self.judge = judge
         self.name = name or getattr(judge, "__name__", type(self).__name__)
 
@@ -68,8 +69,7 @@ class Policy(ObjectInterpretation[Any, Any]):
 
     def _judged(self, effect: ProposedEffect) -> Decision:
         try:
-            said = self.judge(effect)
-            decision = ALLOW if said is None else said if isinstance(said, Decision) else Decision(Disposition(said))
+            decision = as_decision(self.judge(effect))
         except Exception:
             _log.exception("the policy `%s` failed when it was asked about `%s`; so it denies", self.name, effect.name)
             decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.")

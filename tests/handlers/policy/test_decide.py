@@ -181,7 +181,7 @@ def test_a_policy_that_raises_denies_and_tells_no_secret(broken, caplog):
 
 
 def test_a_policy_that_says_nonsense_denies():
-    for nonsense in ("yes", 17, object()):
+    for nonsense in ("yes", 17, object(), True, False, 0):
         with handler(Policy(lambda _, n=nonsense: n)), pytest.raises(StepDenied):
             send(TO)
     assert sent == []

@@ -100,7 +100,7 @@ def test_what_is_said_meanwhile_and_the_system_message_are_ingress():
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_refused_call_does_not_happen_by_any_way_and_names_its_rule(route):
-    rule = Rule("no eve", tool_call=lambda effect: 2 if effect.arguments.get("to") == TO else None)
+    rule = Rule("no eve", tool_call=lambda effect: Disposition.DENY_STEP if effect.arguments.get("to") == TO else None)
     with taking(route) as model, handler(Governance([rule])), contextlib.suppress(AgentsError):
         assistant("Send it.")
     assert sent == []

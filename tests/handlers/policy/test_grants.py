@@ -9,7 +9,7 @@ import pytest
 from effectful_agents import NotHandled, Skill, Tool, handler, harness
 from effectful_agents.errors import AgentsError, Denied, OptionError, StepDenied
 from effectful_agents.handlers.policy import GrantEffects, Policy
-from effectful_agents.operations.policy import EffectKind
+from effectful_agents.operations.policy import Disposition, EffectKind, ProposedEffect
 from effectful_agents.testing import ScriptedModel, calls
 from tests.handlers.policy.routes import ROUTES, TO, Clerk, assistant, deputy, in_repl, send, sent, taking
 
@@ -73,8 +73,12 @@ def test_no_module_is_imported_without_the_grant(executor, code):
     assert "not granted" not in granted.requests[1]["messages"][-1]["content"]
 
 
+def no_import_but_math(effect: ProposedEffect) -> Disposition | None:
+    return Disposition.DENY_STEP if effect.kind is EffectKind.IMPORT and effect.name != "math" else None
+
+
 def test_a_module_is_named():
-    only_math = Policy(lambda effect: 2 if effect.kind is EffectKind.IMPORT and effect.name != "math" else None)
+    only_math = Policy(no_import_but_math)
     model = ScriptedModel(in_repl("import math\nimport json"), in_repl("import math\nprint(math.pi)"), "done")
     with handler(harness(eval_provider="restricted", type_checker="none")), handler(model), handler(only_math):
         assistant("?")

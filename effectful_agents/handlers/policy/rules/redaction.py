@@ -11,7 +11,9 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
-from effectful_agents.errors import OptionError
+from effectful_agents.encoding import decode, dumps, encode
+from effectful_agents.errors import EncodingError, OptionError
+from effectful_agents.handlers.policy.drafts import mapped
 from effectful_agents.handlers.policy.rules.rule import Rule
 from effectful_agents.messages import Message
 from effectful_agents.messages.text import text_for_reading
@@ -36,6 +38,12 @@ def _is_account(text: str) -> bool:
     return 15 <= len(compact) <= 34 and int("".join(str(int(character, 36)) for character in moved)) % 97 == 1
 
 
+def _longest(text: str, check: Callable[[str], bool]) -> str:
+    """The longest beginning of a text that passes a check; what follows a number may look like a part of it."""
+    ends = [end for end in range(len(text), 0, -1) if text[end - 1].isalnum()]
+    return next((text[:end] for end in ends if check(text[:end])), "")
+
+
 # None of them takes longer than in proportion to the text: what repeats is bounded.
 PATTERNS: Mapping[str, str] = {
     "KEY": r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----)){0,10000}-----END [A-Z ]{0,30}PRIVATE KEY-----",
@@ -43,8 +51,8 @@ PATTERNS: Mapping[str, str] = {
     r"|xox[abprs]-[A-Za-z0-9-]{10,200}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|glpat-[A-Za-z0-9_-]{20,60}"
     r"|eyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,1000})",
     "EMAIL": r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}\b",
-    "IBAN": r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b",
-    "CARD": r"(?<![\d.])\d(?:[ -]?\d){12,18}(?!\d)",
+    "IBAN": r"\b[A-Za-z]{2}\d{2}(?:[ \u00a0]?[A-Za-z0-9]){11,30}(?![A-Za-z0-9])",
+    "CARD": r"(?<!\d)\d(?:[ \u00a0\n-]{0,2}\d){12,22}",
     "PHONE": r"(?<![\w+])\+\d{1,3}(?:[ ./-]?\(?\d{1,4}\)?){2,6}(?!\w)",
 }
 """What can be recognized, by name: the pattern of each. A card and an account also need the right check digits."""
@@ -149,8 +157,10 @@ class Redaction(Rule):
 
     def _mark(self, kind: str, datum: str) -> str:
         check = _CHECKS.get(kind)
-        if check is not None and not check(datum):
-            return datum
+        if check is not None:
+            whole, datum = datum, _longest(datum, check)
+            if datum != whole:
+                return f"{self._mark(kind, datum)}{whole[len(datum) :]}" if datum else whole
         code = hmac.new(self._key_here(), f"{kind}\0{datum}".encode("utf-8", "surrogatepass"), "sha256").hexdigest()
         with self._marking:
             for length in range(8, len(code) + 1, 8):
@@ -173,16 +183,21 @@ class Redaction(Rule):
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
         if not self.restore:
             return None
-        return Decision(arguments={name: self._restored_in(value) for name, value in effect.arguments.items()})
+        signature = None if effect.tool is None else effect.tool.__signature__
+        types = {} if signature is None else {name: one.annotation for name, one in signature.parameters.items()}
+        arguments = effect.arguments.items()
+        return Decision(arguments={name: self._restored_in(value, types.get(name, Any)) for name, value in arguments})
 
-    def _restored_in(self, value: Any) -> Any:
-        if type(value) is str:
-            return self.restored(value)
-        if type(value) in (list, tuple, set, frozenset):
-            return type(value)(self._restored_in(one) for one in value)
-        if type(value) is dict:
-            return {self._restored_in(key): self._restored_in(one) for key, one in value.items()}
-        return value
+    def _restored_in(self, value: Any, tp: Any) -> Any:
+        """A value with the data in the place of the marks in its texts; the same one where there are none."""
+        if isinstance(value, str):
+            return self.restored(value) if type(value) is str else value
+        try:
+            encoded = encode(value, tp)
+            amended = mapped(encoded, self.restored, names=True)
+            return value if amended == encoded else decode(dumps(amended), tp, strict=True)
+        except EncodingError:  # what has no texts that could be read
+            return value
 
 
 _MARK = re.compile(r"\[[^\[\]\n]{1,60} [0-9a-f]{8,64}\]")
