@@ -128,7 +128,7 @@ class Governance(Policy):
     def judge(self, effect: ProposedEffect, /) -> Decision:
         said = ALLOW
         for rule in self.rules:
-            if "tool_call" in rule.stages and effect.tool is not None:
+            if "tool_call" in rule.stages and (effect.tool is not None or effect.replayed):
                 decision = _of_rule(rule, effect)
                 effect = effect.with_arguments(decision.arguments)
                 said = strictest(said, decision)

@@ -125,7 +125,7 @@ class Limits(ObjectInterpretation[Any, Any]):
     @implements(decide)
     def decide(self, effect: ProposedEffect) -> Decision:
         spent, name = self._spent, _COUNTED.get(effect.kind)
-        if name == "tool_calls" and effect.tool is None:  # code that runs
+        if name == "tool_calls" and effect.tool is None and not effect.replayed:  # code that runs
             return fwd()
         if spent is not None and name is not None and not effect.again:
             if name == "turns":

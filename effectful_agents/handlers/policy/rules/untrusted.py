@@ -55,7 +55,7 @@ class UntrustedContent(Rule):
         self._was_read = False
 
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
-        if self._is_source(effect.tool):
+        if effect.calls(*self.sources):
             # When it is called, and not when its result is there: several calls of a turn may run at once.
             self._was_read = True
             return None
@@ -67,9 +67,6 @@ class UntrustedContent(Rule):
     def tool_result(self, text: str, /) -> str:
         # That of any tool: code, or another skill, may have read the content and give it on.
         return as_data(text) if self._was_read else text
-
-    def _is_source(self, tool: Tool | None) -> bool:
-        return tool is not None and (tool in self.sources or tool.function in self.sources)
 
 
 _CALLS = frozenset({EffectKind.TOOL_CALL, EffectKind.DELEGATE})
