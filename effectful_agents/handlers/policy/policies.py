@@ -41,7 +41,7 @@ class Policy(ObjectInterpretation[Any, Any]):
     ...     '''Tidy up.'''
     ...     raise NotHandled
     >>> def temporary_only(effect):
-    ...     if effect.tool == delete and not effect.arguments["path"].startswith("/tmp/"):
+    ...     if effect.calls(delete) and not effect.arguments["path"].startswith("/tmp/"):
     ...         return Decision(Disposition.DENY_STEP, message="Only temporary files may be deleted.")
     >>> model = ScriptedModel(calls("delete", path="/etc/passwd"), "I left it.")
     >>> with handler(harness()), handler(Policy(temporary_only)), handler(model):
