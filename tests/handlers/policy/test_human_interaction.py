@@ -410,6 +410,17 @@ def test_the_binding_may_depend_on_what_is_asked():
     assert signal.question.scope == "owner of send"
 
 
+def test_an_answer_of_somebody_who_is_asked_no_more_is_none():
+    trial, ledger = Trial(), MemoryLedger()
+    first = suspension(trial, people(ledger, binding="ann"))
+    people(ledger).redeem(first.token, "ann", Answer())
+    second = suspension(trial, people(ledger, binding="bob"))
+    assert second.question.scope == "bob"
+    people(ledger).redeem(second.token, "bob", Answer(approved=False))
+    trial.run(people(ledger, binding="bob"))
+    assert trial.office.sent == []
+
+
 @pytest.mark.parametrize("binding", [None, lambda question: None, lambda question: "", lambda question: 7])
 def test_somebody_has_to_be_asked(binding):
     trial, interaction = Trial(), people(binding=binding)
