@@ -136,10 +136,13 @@ def test_policies_amend_what_was_amended_and_do_so_again():
         amended = None if whom.startswith("boss of ") else {**effect.arguments, "to": f"boss of {whom}"}
         return Decision(Disposition.REQUIRE_APPROVAL, arguments=amended)
 
-    trial = Trial()
+    trial, person = Trial(), Person(Answer(arguments={"to": "bob"}), YES, AssertionError("asked again"))
     for _ in range(2):
-        trial.run(Person(Answer(arguments={"to": "bob"})), Policy(to_the_boss))
+        trial.run(person, Policy(to_the_boss))
         assert trial.office.sent == [("boss of bob", "2026-12-01")]
+    # What a policy has made of what was amended is another question.
+    asked = [question.effect.arguments["to"] for question in person.asked if question.effect]
+    assert asked == ["boss of ann", "boss of bob"]
 
 
 @each_way
