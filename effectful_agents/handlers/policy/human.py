@@ -251,9 +251,9 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         given = scope_digest(scope) if isinstance(scope, str) and scope else ""
         if not hmac.compare_digest(claims.scope, given):
             raise TokenScopeMismatch("this token is for somebody else.")
-        if now() >= claims.expires:
-            raise TokenExpired("this token has expired. When its run is resumed, it asks again, with another token.")
         question = self.ledger.find(claims.token_id)
+        if now() >= claims.expires and (question is None or question.answer is None):
+            raise TokenExpired("this token has expired. When its run is resumed, it asks again, with another token.")
         if question is None:
             raise unknown()
         if not claims.fits(question):
