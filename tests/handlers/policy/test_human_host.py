@@ -219,6 +219,8 @@ def test_a_host_is_awaited(host, tmp_path):
 # In several processes
 
 
+needs_kill = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+
 ROOT = Path(__file__).parents[3]
 SCRIPT = [sys.executable, "-m", "tests.handlers.policy.host_script"]
 
@@ -283,6 +285,7 @@ def test_of_two_who_redeem_at_the_same_instant_one_goes_on(processes, tmp_path, 
     assert effects(tmp_path) == done
 
 
+@needs_kill
 def test_a_process_that_is_killed_between_the_answer_and_what_follows_loses_nothing(processes, tmp_path):
     waits = processes.run("start", "Bob")
     assert processes.run("redeem", waits["token"], json.dumps(ANN), "{}", "kill=consumed") is None
@@ -296,6 +299,7 @@ def test_a_process_that_is_killed_between_the_answer_and_what_follows_loses_noth
     assert effects(tmp_path) == [SENT]
 
 
+@needs_kill
 def test_of_two_who_resume_after_that_one_goes_on(processes, tmp_path):
     waits = processes.run("start", "Bob")
     assert processes.run("redeem", waits["token"], json.dumps(ANN), "{}", "kill=consumed") is None
@@ -307,6 +311,7 @@ def test_of_two_who_resume_after_that_one_goes_on(processes, tmp_path):
     assert effects(tmp_path) == [SENT]
 
 
+@needs_kill
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["start", "redeem"])
 def test_a_process_that_is_killed_at_any_record_leaves_a_run_that_goes_on(processes, tmp_path, what):
