@@ -124,7 +124,10 @@ def amended_arguments(effect: ProposedEffect, amended: Mapping[str, Any]) -> dic
         bound = tool_codec(effect.tool).decode(_sent(effect.tool, {**shown_arguments(effect), **amended}), strict=True)
     except ValueError as error:
         raise AnswerError(f"what was amended cannot be used: {error}") from error
-    return {**effect.arguments, **{name: bound.arguments[name] for name in amended}}
+    # Those of `**kwargs` stand beside the others in an effect.
+    variadic = next((name for name, one in bound.signature.parameters.items() if one.kind is one.VAR_KEYWORD), "")
+    given = {**bound.arguments.get(variadic, {}), **bound.arguments}
+    return {**effect.arguments, **{name: given[name] for name in amended}}
 
 
 def _sent(tool: Tool[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:

@@ -400,7 +400,7 @@ VALUES: dict[str, Any] = {
     "address": st.builds(Address, st.text(max_size=5), st.none() | st.dates()),
     "kind": st.sampled_from(["a", "b"]),
     "rest": st.lists(st.integers(), max_size=3).map(tuple),
-    "more": st.dictionaries(st.sampled_from(["x", "y"]), st.integers(), max_size=2),
+    "z": st.integers(),
 }
 
 
@@ -432,6 +432,6 @@ def test_what_is_told_again_is_what_was_live(amended):
             assert order(*first, z=3) == "ordered"
     live, again = seen
     assert live == again
-    given = dict(zip(VALUES, live, strict=True))
+    given = dict(zip(VALUES, [*live[:-1], live[-1]["z"]], strict=True))
     assert {name: given[name] for name in amended} == amended
     assert [type(value) for value in live] == [type(value) for value in again]
