@@ -13,6 +13,7 @@ from effectful_agents.encoding.tools import tool_codec
 from effectful_agents.encoding.values import encode
 from effectful_agents.errors import AnswerError, EncodingError
 from effectful_agents.operations.policy import ProposedEffect, Question
+from effectful_agents.types import Tool
 
 __all__ = [
     "amended_arguments",
@@ -120,20 +121,24 @@ def amended_arguments(effect: ProposedEffect, amended: Mapping[str, Any]) -> dic
         known = ", ".join(f"`{name}`" for name in effect.arguments)
         raise AnswerError(f"`{effect.name}` has no parameter `{unknown[0]}`; it has {known or 'none'}.")
     try:
-        bound = tool_codec(effect.tool).decode({**_sent(effect), **amended}, strict=True)
+        bound = tool_codec(effect.tool).decode(_sent(effect.tool, {**shown_arguments(effect), **amended}), strict=True)
     except ValueError as error:
         raise AnswerError(f"what was amended cannot be used: {error}") from error
-    return {**effect.arguments, **{name: bound.arguments[name] for name in amended}}
+    # Those of `**kwargs` stand beside the others in an effect.
+    variadic = next((name for name, one in bound.signature.parameters.items() if one.kind is one.VAR_KEYWORD), "")
+    given = {**bound.arguments.get(variadic, {}), **bound.arguments}
+    return {**effect.arguments, **{name: given[name] for name in amended}}
 
 
-def _sent(effect: ProposedEffect) -> dict[str, Any]:
-    """The arguments as a model would send them: `**kwargs` are not one argument, but each of them is."""
-    shown = shown_arguments(effect)
-    signature = effect.tool.__signature__ if effect.tool is not None else inspect.Signature()
-    for name, parameter in signature.parameters.items():
+def _sent(tool: Tool[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as a model would send them: `**kwargs` are not one argument, but each of them is."""
+    for name, parameter in tool.__signature__.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
-            shown |= shown.pop(name, {})
-    return shown
+            further = arguments.pop(name, {})
+            if not isinstance(further, Mapping):
+                raise ValueError(f"`{name}` is a JSON object, of the arguments that it stands for")
+            arguments |= further
+    return arguments
 
 
 def printable(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -111,12 +112,18 @@ class AgentHost[C, T]:
             kwargs: More of it.
 
         Raises:
+            ConfigurationError: The arguments are more than plain JSON.
             TokenScopeMismatch: The claims are those of nobody, or the run is of another scope.
             JournalError: The run was begun with other arguments, or its journal cannot be used.
             RunInUse: Somebody has the run now.
         """
         scope = self._scope_of(claims)
         begun = {"scope": scope, "args": list(args), "kwargs": kwargs}
+        if not _is_plain(begun):
+            raise ConfigurationError(
+                "what a run is begun with is kept in its journal, so it is plain JSON: texts, numbers, booleans, None, "
+                "lists, and dictionaries with texts as keys."
+            )
         return self._go_on(run_id or fresh_id(), scope, begun)
 
     def redeem(self, token: str, claims: C, answer: Answer) -> CallOutcome[T]:
@@ -193,3 +200,10 @@ class AgentHost[C, T]:
                 f"the run `{run_id}` was begun with other arguments. Give it these, or another name; to go on with it, "
                 "`resume` needs none."
             )
+
+
+def _is_plain(data: Any) -> bool:
+    try:
+        return json.loads(json.dumps(data, allow_nan=False)) == data
+    except (TypeError, ValueError, RecursionError):
+        return False

@@ -154,14 +154,16 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
     @implements(request_approval)
     def request_approval(self, question: Question) -> Answer:
         self._check_place(question)
-        digest = question_digest(question, asked_in=_instance(question))
+        scope = self._scope_of(question)
+        # Who is asked is a part of it: an answer of somebody else's is none to this question.
+        digest = question_digest(question, asked_in=f"{_instance(question)} {scope}")
         kept = self.ledger.answer_for(question.run_id, question.step_id, digest)
-        kept = kept or self.ledger.ask(self._pending(question, digest))
+        kept = kept or self.ledger.ask(self._pending(question, digest, scope))
         while kept.answer is not None:
             try:
                 return _decoded(question, kept.answer)
             except AnswerError as error:
-                again = self._pending(question, digest, f" What was answered could not be used: {error}")
+                again = self._pending(question, digest, scope, f" What was answered could not be used: {error}")
                 kept = self.ledger.ask(again, instead_of=kept.token_id)
         told = f"the run `{kept.run_id}` waits for somebody: {kept.text} {self._how_to_answer(kept)}"
         raise Suspended(told, question=kept, token=self.token_of(kept))
@@ -197,14 +199,14 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
                 "`rerun=True`, and have its effects in tools of their own, which are answered from the journal."
             )
 
-    def _pending(self, question: Question, digest: str, told: str = "") -> PendingQuestion:
+    def _pending(self, question: Question, digest: str, scope: str, told: str = "") -> PendingQuestion:
         at = now()
         return PendingQuestion(
             token_id=fresh_id(),
             run_id=question.run_id,
             step_id=question.step_id,
             digest=digest,
-            scope=self._scope_of(question),
+            scope=scope,
             text=question.text + told,
             reason_code=question.reason_code,
             asked=at,
@@ -249,9 +251,9 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         given = scope_digest(scope) if isinstance(scope, str) and scope else ""
         if not hmac.compare_digest(claims.scope, given):
             raise TokenScopeMismatch("this token is for somebody else.")
-        if now() >= claims.expires:
-            raise TokenExpired("this token has expired. When its run is resumed, it asks again, with another token.")
         question = self.ledger.find(claims.token_id)
+        if now() >= claims.expires and (question is None or question.answer is None):
+            raise TokenExpired("this token has expired. When its run is resumed, it asks again, with another token.")
         if question is None:
             raise unknown()
         if not claims.fits(question):

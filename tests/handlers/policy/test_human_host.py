@@ -112,6 +112,14 @@ def test_what_a_run_was_begun_with_is_kept(host):
         host.resume("nobody")
 
 
+@pytest.mark.parametrize("given", [object(), ("a", "b"), {1: "a"}, float("nan"), {"a"}], ids=lambda v: type(v).__name__)
+def test_what_a_run_is_begun_with_is_plain_json(host, tmp_path, given):
+    for begin in (lambda: host.start(ANN, given), lambda: host.start(ANN, "Bob", again=given)):
+        with pytest.raises(ConfigurationError, match="plain JSON"):
+            begin()
+    assert SqliteCheckpointer(tmp_path / "runs.db").runs() == []
+
+
 # Who it is for
 
 
@@ -196,16 +204,22 @@ def test_an_error_of_the_program_is_raised_and_the_run_goes_on_later(host, tmp_p
 def test_a_host_is_awaited(host, tmp_path):
     async def run() -> list[Any]:
         names = [f"Bob {number}" for number in range(5)]
-        waits = await asyncio.gather(*(acall(host.start, ANN, name) for name in names))
-        ended = await asyncio.gather(*(acall(host.redeem, one.token, ANN, YES) for one in waits))
+        claims = [{"sub": f"ann {number}"} for number in range(5)]
+        waits = await asyncio.gather(*(acall(host.start, *each) for each in zip(claims, names, strict=True)))
+        assert [one.question.scope for one in waits] == [each["sub"] for each in claims]
+        ended = await asyncio.gather(
+            *(acall(host.redeem, one.token, each, YES) for one, each in zip(waits, claims, strict=True))
+        )
         return [one.value for one in ended]
 
     assert asyncio.run(run()) == [f"sent to Bob {number}." for number in range(5)]
-    assert sorted(effects(tmp_path)) == [["ann", f"Bob {number}", "Hello!"] for number in range(5)]
+    assert sorted(effects(tmp_path)) == [[f"ann {number}", f"Bob {number}", "Hello!"] for number in range(5)]
 
 
 # In several processes
 
+
+needs_kill = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = [sys.executable, "-m", "tests.handlers.policy.host_script"]
@@ -271,6 +285,7 @@ def test_of_two_who_redeem_at_the_same_instant_one_goes_on(processes, tmp_path, 
     assert effects(tmp_path) == done
 
 
+@needs_kill
 def test_a_process_that_is_killed_between_the_answer_and_what_follows_loses_nothing(processes, tmp_path):
     waits = processes.run("start", "Bob")
     assert processes.run("redeem", waits["token"], json.dumps(ANN), "{}", "kill=consumed") is None
@@ -284,6 +299,7 @@ def test_a_process_that_is_killed_between_the_answer_and_what_follows_loses_noth
     assert effects(tmp_path) == [SENT]
 
 
+@needs_kill
 def test_of_two_who_resume_after_that_one_goes_on(processes, tmp_path):
     waits = processes.run("start", "Bob")
     assert processes.run("redeem", waits["token"], json.dumps(ANN), "{}", "kill=consumed") is None
@@ -295,6 +311,7 @@ def test_of_two_who_resume_after_that_one_goes_on(processes, tmp_path):
     assert effects(tmp_path) == [SENT]
 
 
+@needs_kill
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["start", "redeem"])
 def test_a_process_that_is_killed_at_any_record_leaves_a_run_that_goes_on(processes, tmp_path, what):

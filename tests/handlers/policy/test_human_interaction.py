@@ -410,6 +410,17 @@ def test_the_binding_may_depend_on_what_is_asked():
     assert signal.question.scope == "owner of send"
 
 
+def test_an_answer_of_somebody_who_is_asked_no_more_is_none():
+    trial, ledger = Trial(), MemoryLedger()
+    first = suspension(trial, people(ledger, binding="ann"))
+    people(ledger).redeem(first.token, "ann", Answer())
+    second = suspension(trial, people(ledger, binding="bob"))
+    assert second.question.scope == "bob"
+    people(ledger).redeem(second.token, "bob", Answer(approved=False))
+    trial.run(people(ledger, binding="bob"))
+    assert trial.office.sent == []
+
+
 @pytest.mark.parametrize("binding", [None, lambda question: None, lambda question: "", lambda question: 7])
 def test_somebody_has_to_be_asked(binding):
     trial, interaction = Trial(), people(binding=binding)
@@ -772,3 +783,24 @@ def test_what_waits_in_a_block_that_goes_on_is_a_run_that_waits():
     with running(trial.store, model), handler(ASKING), handler(interaction):
         assert [trial.office.assist(wish) for wish in ("one", "two")] == ["done", "done"]
     assert (trial.office.sent, trial.status) == (SENT * 2, RunStatus.FINISHED)
+
+
+def test_what_a_policy_makes_of_an_amendment_is_asked_about_with_another_token():
+    def to_the_boss(effect: Any) -> Any:
+        if effect.name != "send":
+            return None
+        whom = effect.arguments["to"]
+        amended = None if whom.startswith("boss of ") else {**effect.arguments, "to": f"boss of {whom}"}
+        return Decision(Disposition.REQUIRE_APPROVAL, arguments=amended)
+
+    trial, interaction, policy = Trial(), people(), Policy(to_the_boss)
+    first = suspension(trial, interaction, policy)
+    interaction.redeem(first.token, "ann", Answer(arguments={"to": "bob"}))
+    second = suspension(trial, interaction, policy)
+    assert [one.question.arguments["to"] for one in (first, second)] == ["boss of ann", "boss of bob"]
+    assert first.question.step_id == second.question.step_id
+    assert suspension(trial, interaction, policy).token == second.token
+    interaction.redeem(second.token, "ann", Answer())
+    for _ in range(2):
+        assert trial.run(interaction, policy) == "done"
+        assert trial.office.sent == [("boss of bob", "2026-12-01")]

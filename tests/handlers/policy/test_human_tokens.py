@@ -334,6 +334,8 @@ def test_a_token_is_used_once():
         for answer in (YES, Answer(approved=False), Answer(arguments={"nonsense": 1})):
             with pytest.raises(TokenUsed):
                 interaction.redeem(token, "ann", answer)
+    with at(99), pytest.raises(TokenUsed):  # and not that it has expired: who asks wants to know that it was answered
+        interaction.redeem(token, "ann", YES)
 
 
 def test_a_token_is_for_what_was_asked_then():
@@ -364,4 +366,6 @@ def test_a_ledger_that_does_not_know_the_token_says_so():
     ledger = MemoryLedger()
     token = waiting(ledger, people(ledger))
     with at(15), pytest.raises(TokenUnknown, match="ledger"):
+        people().redeem(token, "ann", YES)
+    with at(20), pytest.raises(TokenExpired):
         people().redeem(token, "ann", YES)
