@@ -117,7 +117,8 @@ def settle_as_it_was(store: Mortal, step_id: str, office: Office) -> None:
     asked = store.load("run").attempted(step_id)
     assert asked is not None
     to = asked.body["arguments"]["to"]
-    if to in office.arrived:
+    # The journal has what the model asked for; a person may have amended it.
+    if to in office.arrived or f"{to} instead" in office.arrived:
         settle(store, "run", step_id, done="sent")
     else:
         settle(store, "run", step_id, redo=True)
