@@ -274,7 +274,8 @@ def _before_call(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         raise place.denied(StepDenied(Decision(Disposition.DENY_STEP)))
     if not is_decided():
         return args, kwargs
-    bound = arguments_from_code(tool, tool.arguments_of(*args, **kwargs))
+    asked = tool.arguments_of(*args, **kwargs)
+    bound = arguments_from_code(tool, asked)
     effect = effect_of_call(tool, bound, by_code=True)
     if place is not None:
         effect = place.of(effect)
@@ -282,6 +283,8 @@ def _before_call(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         effect = authorize(effect)
     except StepDenied as error:
         raise error if place is None else place.denied(error) from None
+    if same_objects(effect.arguments, _by_name(asked)):
+        return args, kwargs
     bound = bound_to(bound.signature, effect.arguments)
     return bound.args, bound.kwargs
 

@@ -141,7 +141,7 @@ class Journal(ObjectInterpretation[Any, Any]):
     @implements(recorded_below)
     def recorded_below(self, step_id: str) -> Sequence[Record]:
         run = self._running()
-        return fwd() if run is None else run.recorded_below(step_id)
+        return (() if run is None else run.recorded_below(step_id)) or fwd()
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
