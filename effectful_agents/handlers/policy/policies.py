@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -26,8 +27,12 @@ class Policy(ObjectInterpretation[Any, Any]):
 
     Args:
         judge: Gets the effect, and returns a `Decision`, a `Disposition`, or None where it has nothing to say. A
-            decision with `arguments` amends those of the call; all policies are then asked about the amended call.
+            decision with `arguments` amends those of the call; all policies are then asked about the amended call. True
+            and False are none of these, and deny.
         name: What refusals and the decision log call it; by default the name of the function or class.
+
+    Raises:
+        OptionError: `judge` is no function, or an `async def`.
 
     >>> from effectful_agents import NotHandled, Skill, Tool, handler, harness
     >>> from effectful_agents.testing import ScriptedModel, calls
@@ -54,6 +59,8 @@ class Policy(ObjectInterpretation[Any, Any]):
         if judge is not None:
             if not callable(judge):
                 raise OptionError(f"`judge` is {judge!r}; it is a function that gets a `ProposedEffect`.")
+            if inspect.iscoroutinefunction(judge):
+                raise OptionError(f"`judge` is {judge!r}, which is `async def`, and nobody would await it; use `def`.")
             self.judge = judge
         self.name = name or getattr(judge, "__name__", type(self).__name__)
 
@@ -69,7 +76,7 @@ class Policy(ObjectInterpretation[Any, Any]):
     def _judged(self, effect: ProposedEffect) -> Decision:
         try:
             said = self.judge(effect)
-            decision = ALLOW if said is None else said if isinstance(said, Decision) else Decision(Disposition(said))
+            decision = _decision(said)
         except Exception:
             _log.exception("the policy `%s` failed when it was asked about `%s`; so it denies", self.name, effect.name)
             decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.")
@@ -77,6 +84,12 @@ class Policy(ObjectInterpretation[Any, Any]):
 
     def manifest(self) -> Mapping[str, object]:
         return {"policies": [self.name]}
+
+
+def _decision(said: Any) -> Decision:
+    if isinstance(said, bool):  # it would be taken for a number: False for what allows, True for what asks
+        raise TypeError(f"it returned {said}; a policy returns a `Decision`, a `Disposition`, or None.")
+    return ALLOW if said is None else said if isinstance(said, Decision) else Decision(Disposition(said))
 
 
 class RiskPolicy(Policy):

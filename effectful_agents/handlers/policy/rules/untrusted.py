@@ -6,6 +6,7 @@ import hashlib
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.policy.rules.rule import Rule
+from effectful_agents.handlers.policy.tools import stands_for
 from effectful_agents.operations.policy import Decision, Disposition, EffectKind, ProposedEffect
 from effectful_agents.types import Risk, Tool
 
@@ -20,7 +21,8 @@ class UntrustedContent(Rule):
     may be following what it read. Let a person decide instead with `then=Disposition.REQUIRE_APPROVAL`.
 
     Args:
-        sources: The tools that bring in content of others: a web page, a mail, a file.
+        sources: The tools that bring in content of others: a web page, a mail, a file. A method also stands for one
+            that overrides it in a derived class.
         risk: The highest risk of what may still be done.
         then: What becomes of what is riskier.
 
@@ -69,7 +71,7 @@ class UntrustedContent(Rule):
         return as_data(text) if self._was_read else text
 
     def _is_source(self, tool: Tool | None) -> bool:
-        return tool is not None and (tool in self.sources or tool.function in self.sources)
+        return tool is not None and stands_for(tool, self.sources)
 
 
 _CALLS = frozenset({EffectKind.TOOL_CALL, EffectKind.DELEGATE})
