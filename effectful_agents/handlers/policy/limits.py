@@ -9,10 +9,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Literal
 
 from effectful_agents.errors import ConfigurationError, LimitExceeded, OptionError
+from effectful_agents.handlers.policy.spending import used_by
 from effectful_agents.messages import Usage, UserMessage
 from effectful_agents.operations.journal import perform_step
 from effectful_agents.operations.loop import call_agent, steer
-from effectful_agents.handlers.policy.spending import used_by
 from effectful_agents.operations.policy import (
     Decision,
     DecisionRecord,
@@ -26,7 +26,15 @@ from effectful_agents.operations.policy import (
 from effectful_agents.operations.prices import cost_of
 from effectful_agents.operations.steps import ModelStep, StepEvent
 from effectful_agents.operations.world import now
-from effectful_agents.runtime import ObjectInterpretation, SignalScope, StopScope, entered_scopes, fwd, implements, shielded
+from effectful_agents.runtime import (
+    ObjectInterpretation,
+    SignalScope,
+    StopScope,
+    entered_scopes,
+    fwd,
+    implements,
+    shielded,
+)
 from effectful_agents.types import Skill
 
 __all__ = ["Limits"]
@@ -40,7 +48,7 @@ class Limits(ObjectInterpretation[Any, Any]):
     A call of the program's and all calls nested in it share what is allowed. When a limit is reached the call ends with
     `LimitExceeded`, though code of the model should catch it, before what would exceed it happens, and its history
     stays as it was. Tokens and money are known when a reply has come, and so the next request does not happen; where
-    the service reports no tokens, or numbers that cannot be, they are estimated (`operations.counting.estimate_tokens`).
+    the service reports no tokens, or numbers that cannot be, they are estimated (see `estimate_tokens`).
     What a run did before it was resumed counts. Tokens and cost of it count where this stands inside of the `Journal`.
 
     Args:
