@@ -305,7 +305,7 @@ def test_values_do_not_speak_for_themselves():
     assert denied(ArgumentRule(keep, lambda arguments: sum(arguments["value"]) <= 9), keep, Several([Untrue(10)]))
 
 
-# --- methods that override ---------------------------------------------------------------------------------------------
+# --- methods that override --------------------------------------------------------------------------------------------
 
 
 class Box(Agent):

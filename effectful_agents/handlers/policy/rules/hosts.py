@@ -25,9 +25,9 @@ class HostRule(Rule):
     In what is named, whether it is an argument, a key of a mapping or an attribute of an object, each text has to be an
     address that is allowed; it holds nothing but texts, URLs, None, and lists, tuples, sets and dicts of them. In all
     other texts the addresses that stand in them are looked for: `scheme://`, `//host`, `https:host`, those with
-    backslashes, and a `mailto:`, `data:` or `javascript:` that the text begins with. Each has to be allowed. What cannot
-    be looked into, such as a generator, is refused. The code that `exec_code` and its like get is left out, unless they
-    are among `tools`: what it calls is asked about when it calls it.
+    backslashes, and a `mailto:`, `data:` or `javascript:` that the text begins with. Each has to be allowed. What
+    cannot be looked into, such as a generator, is refused. The code that `exec_code` and its like get is left out,
+    unless they are among `tools`: what it calls is asked about when it calls it.
 
     An address that browsers and libraries may read differently is refused: with a backslash, a space or a control
     character in it, with a user's name, or with a host that is no plain name: letters, digits and hyphens, with single
@@ -150,7 +150,7 @@ def _is_numeric(host: str) -> bool:
 
 _NETWORK = "https?|wss?|s?ftps?|file|gopher|ldaps?|smb|tftp|telnet|ssh|jar|blob|view-source"
 _WHOLE = re.compile(
-    rf"(?:(?:{_NETWORK}|mailto|data|javascript|vbscript):(?=\S)|[a-z][a-z0-9+.-]+:[/\\]{{2}}|[/\\]{{2}})", re.I
+    rf"(?:(?:{_NETWORK}|mailto|data|javascript|vbscript):(?=\S)|[a-z][a-z0-9+.-]+:[/\\]{{2}}|[/\\]{{2}}(?=\S))", re.I
 )
 """How a text begins that is an address as a whole."""
 _BEGINS = re.compile(
