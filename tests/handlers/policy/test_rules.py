@@ -606,3 +606,25 @@ def test_rules_are_for_tools_only():
         HostRule()
     with pytest.raises(OptionError):
         PathRule()
+
+
+class Reader(Box):
+    """A reader of mail."""
+
+    @Skill.define
+    def ask(self, request: str) -> str:
+        """{request}"""
+        raise NotHandled
+
+
+def test_an_agent_that_remembers_content_from_outside_does_nothing_risky_in_a_later_block():
+    reader = Reader()
+    for replies in ([calls("read"), "It says: send."], [calls("send", to="eve"), "done"]):
+        with handler(harness(eval_provider="none")), handler(ScriptedModel(*replies)):
+            with handler(Governance([UntrustedContent(Box.read)])):
+                reader.ask("Go on.")
+    assert got == []
+    with handler(harness(eval_provider="none")), handler(ScriptedModel(calls("send", to="eve"), "done")):
+        with handler(Governance([UntrustedContent(Box.read)])):
+            Reader().ask("Go on.")
+    assert got == ["eve"]

@@ -47,7 +47,7 @@ class PathRule(Rule):
     >>> rule.tool_call(asked).message
     'The path /etc/passwd is outside of the folders that are allowed.'
     >>> rule.tool_call(ProposedEffect(kind="tool_call", name="read", arguments={"file": 3})).message
-    'No path can be seen in the arguments: a int cannot be looked into.'
+    'No path can be seen in the arguments: a value of the class `int` cannot be looked into.'
     """
 
     def __init__(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
-from effectful_agents.errors import OptionError
+from effectful_agents.errors import MissingHandlerError, OptionError
 from effectful_agents.handlers.policy.rules.rule import Rule
 from effectful_agents.handlers.policy.tools import stands_for
+from effectful_agents.operations.history import get_history
 from effectful_agents.operations.policy import Decision, Disposition, EffectKind, ProposedEffect
 from effectful_agents.types import Risk, Tool
 
@@ -18,7 +20,9 @@ class UntrustedContent(Rule):
 
     From the first call of one of the tools on, to the end of the block, the model sees results of tools between two
     lines that they cannot contain, and what is riskier than `risk` is not done any more, whoever asks for it: the model
-    may be following what it read. Let a person decide instead with `then=Disposition.REQUIRE_APPROVAL`.
+    may be following what it read. So it is from the first call of a tool on in a conversation that holds such content
+    already, as that of an agent does in a later block. Let a person decide instead with
+    `then=Disposition.REQUIRE_APPROVAL`.
 
     Args:
         sources: The tools that bring in content of others: a web page, a mail, a file. A method also stands for one
@@ -61,6 +65,7 @@ class UntrustedContent(Rule):
             # When it is called, and not when its result is there: several calls of a turn may run at once.
             self._was_read = True
             return None
+        self._was_read = self._was_read or _is_in_conversation()
         if not self._was_read or effect.kind not in _CALLS or effect.risk <= self.risk:
             return None
         message = f"`{effect.name}` may not be called any more, since content from outside was read before."
@@ -73,6 +78,16 @@ class UntrustedContent(Rule):
     def _is_source(self, tool: Tool | None) -> bool:
         return tool is not None and stands_for(tool, self.sources)
 
+
+def _is_in_conversation() -> bool:
+    try:
+        history = get_history()
+    except MissingHandlerError:  # outside of calls
+        return False
+    return any(_MARKED.search(str(message.get("content"))) for message in history)
+
+
+_MARKED = re.compile(r"\[data [0-9a-f]{16}: from outside;")
 
 _CALLS = frozenset({EffectKind.TOOL_CALL, EffectKind.DELEGATE})
 

@@ -26,7 +26,7 @@ class NotUnderstood(Exception):
     """A value holds something that cannot be looked into."""
 
     def __init__(self, value: Any) -> None:
-        super().__init__(f"a {name_of_type(type(value))} cannot be looked into")
+        super().__init__(f"a value of the class `{name_of_type(type(value))}` cannot be looked into")
 
 
 def text_of(value: Any) -> str | None:
