@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import enum
 import os
 import urllib.parse
+from collections.abc import Mapping
 from pathlib import Path, PosixPath, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pydantic
 import pytest
@@ -136,6 +138,13 @@ class Place(NamedTuple):
 
 class Model(pydantic.BaseModel):
     where: Path
+
+
+class Known(enum.Enum):
+    """Two places."""
+
+    FAR = Path("/etc/passwd")
+    EVIL = "https://evil.example"
 
 
 class Away(PosixPath):
@@ -269,6 +278,33 @@ def test_what_is_a_path(folder, monkeypatch):
     assert got == [f"{folder}/a"]
 
 
+type Files = list[Path]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Path | None, "/etc/passwd"),
+        (Files, ["/etc/passwd"]),
+        (pydantic.FilePath, "/etc/passwd"),
+        (Annotated[Path, "a file"], "/etc/passwd"),
+        (Mapping[str, Path], {"a": "/etc/passwd"}),
+        (dict[str, tuple[Path, ...]], {"a": ("/etc/passwd",)}),
+    ],
+    ids=["optional", "alias", "pydantic", "annotated", "mapping", "deep"],
+)
+def test_texts_where_a_tool_takes_paths(annotation, value, folder):
+    def take_one(source: Any) -> str:
+        """Take a file."""
+        return "taken"
+
+    take_one.__annotations__["source"] = annotation
+    tool = Tool.define(take_one)
+    assert denied(PathRule(folder), tool, value)
+    assert denied(PathRule(folder), tool, b"/etc/passwd")
+    assert not denied(PathRule(folder), tool, None)
+
+
 def test_paths_that_are_hidden_in_values(folder):
     rule, far = PathRule(folder), Path("/etc/passwd")
     kinds = (Placed, Place, lambda where: Model(where=where), lambda where: {where: 1}, lambda where: [Placed(where)])
@@ -278,7 +314,14 @@ def test_paths_that_are_hidden_in_values(folder):
         assert denied(rule, keep, made(folder / "in" / "a"))  # it cannot be put in the place of what it leads to
         assert not denied(rule, keep, made(folder / "a"))
         assert got == [made(folder / "a")]
-    for value in (Away("/etc"), map(Path, ["/etc"]), collections.deque([far]), Several([far]), {1: far}.values()):
+    for value in (
+        Known.FAR,
+        Away("/etc"),
+        map(Path, ["/etc"]),
+        collections.deque([far]),
+        Several([far]),
+        {1: far}.values(),
+    ):
         assert denied(rule, keep, value)
     for value in ({"path": "/etc/passwd"}, [{"file": ["/etc/passwd"]}], Named("/etc/passwd"), {"a": Named(3)}):
         assert denied(rule, keep, value)
@@ -450,6 +493,7 @@ def test_addresses_inside_of_values_are_found():
         "[a](https://example.org/a),(https://evil.example/a)",
         b"https://evil.example",
         {"https://evil.example": 1},
+        Known.EVIL,
         Unruly("https://evil.example"),
         (one for one in ["https://evil.example"]),
         map(str, ["https://evil.example"]),
