@@ -21,6 +21,7 @@ from effectful_agents.errors import AgentsError, Denied, MissingHandlerError, St
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import Operation, SignalScope, entered_scopes, interpretation, shielded
 from effectful_agents.types import Risk, Skill, Tool
+from effectful_agents.types.overriding import stands_for
 
 if TYPE_CHECKING:
     from effectful_agents.messages import Request
@@ -189,25 +190,11 @@ class ProposedEffect:
             return False
         if self.tool is None:
             return self.replayed and any(self.name == tool.own_name for tool in tools)
-        mine = _standing_for(self.tool)
-        return any(tool in mine for tool in tools)
+        return stands_for(self.tool, tools)
 
     def with_arguments(self, arguments: Mapping[str, Any] | None) -> Self:
         """The same with other arguments; None leaves them."""
         return self if arguments is None else dataclasses.replace(self, arguments=arguments)
-
-
-def _standing_for(tool: Tool[..., Any]) -> list[Any]:
-    """A tool, the function of a bound one, and what that overrides."""
-    function = tool.function
-    found: list[Any] = [tool, function]
-    receiver = tool.receiver
-    for base in () if receiver is None else (receiver if isinstance(receiver, type) else type(receiver)).__mro__:
-        attribute = vars(base).get(function._attribute)
-        attribute = attribute.__func__ if isinstance(attribute, staticmethod | classmethod) else attribute
-        if isinstance(attribute, Tool):
-            found.append(attribute)
-    return found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

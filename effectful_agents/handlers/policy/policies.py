@@ -27,8 +27,12 @@ class Policy(ObjectInterpretation[Any, Any]):
 
     Args:
         judge: Gets the effect, and returns a `Decision`, a `Disposition`, or None where it has nothing to say. A
-            decision with `arguments` amends those of the call; all policies are then asked about the amended call.
+            decision with `arguments` amends those of the call; all policies are then asked about the amended call. True
+            and False are none of these, and deny.
         name: What refusals and the decision log call it; by default the name of the function or class.
+
+    Raises:
+        OptionError: `judge` is no function, or an `async def`.
 
     >>> from effectful_agents import NotHandled, Skill, Tool, handler, harness
     >>> from effectful_agents.testing import ScriptedModel, calls
@@ -53,8 +57,12 @@ class Policy(ObjectInterpretation[Any, Any]):
 
     def __init__(self, judge: Judge | None = None, name: str | None = None) -> None:
         if judge is not None:
-            if not callable(judge) or inspect.iscoroutinefunction(judge):
+            if not callable(judge):
                 raise OptionError(f"`judge` is {judge!r}; it is a plain function that gets a `ProposedEffect`.")
+            if inspect.iscoroutinefunction(judge):
+                raise OptionError(
+                    f"`judge` is {judge!r}, which is no plain function: nobody would await it; use `def`."
+                )
             self.judge = judge
         self.name = name or getattr(judge, "__name__", type(self).__name__)
 
