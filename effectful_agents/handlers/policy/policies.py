@@ -79,7 +79,8 @@ class Policy(ObjectInterpretation[Any, Any]):
         try:
             decision = as_decision(self.judge(effect))
         except Exception:
-            _log.exception("the policy `%s` failed when it was asked about `%s`; so it denies", self.name, effect.name)
+            about = effect.name or effect.kind
+            _log.exception("the policy `%s` failed when it was asked about `%s`; so it denies", self.name, about)
             decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.")
         return decision.by(self.name)
 
@@ -89,6 +90,8 @@ class Policy(ObjectInterpretation[Any, Any]):
 
 class RiskPolicy(Policy):
     """Decide about tool calls and delegations by their risk.
+
+    To deny what is too risky without asking anybody, give both the same risk.
 
     Args:
         allow: The highest risk that needs nobody's approval.
@@ -115,9 +118,10 @@ class RiskPolicy(Policy):
         if effect.risk <= self.allow:
             return None
         risk = effect.risk.name.lower()
+        words = risk.replace("_", " ")
         if effect.risk <= self.approve:
-            return Decision(Disposition.REQUIRE_APPROVAL, risk, f"`{effect.name}` is a {risk}. May it be done?")
-        return Decision(Disposition.DENY_STEP, risk, f"`{effect.name}` is a {risk}, and that is not allowed.")
+            return Decision(Disposition.REQUIRE_APPROVAL, risk, f"`{effect.name}` is declared {words}. May it be done?")
+        return Decision(Disposition.DENY_STEP, risk, f"`{effect.name}` is declared {words}, and that is not allowed.")
 
     def manifest(self) -> Mapping[str, object]:
         return {"policies": [self.name], "risk": {"allow": self.allow.name, "approve": self.approve.name}}
