@@ -96,7 +96,7 @@ def test_a_question_is_shown_whole(run):
         "         or: effectful-agents approvals runs.db refuse 1f3a9c2e WHY",
         "         or: effectful-agents approvals runs.db amend 1f3a9c2e JSON",
     ]
-    assert "answer TEXT" in run("show", "27bb")[1]
+    assert "approvals runs.db answer 27bb0000 TEXT" in run("show", "27bb")[1]
 
 
 @pytest.mark.parametrize(

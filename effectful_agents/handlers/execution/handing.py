@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import collections.abc
 import inspect
+import typing
+from types import BuiltinFunctionType, FunctionType, MethodType, UnionType
 from typing import Any
 
 from effectful_agents.encoding import decode, dumps, encode, json_schema
+from effectful_agents.encoding.names import plain_type
 from effectful_agents.errors import AgentsError
 from effectful_agents.operations.code import copied
+from effectful_agents.runtime import Operation
 from effectful_agents.types import Tool
 
 __all__ = ["handed_over"]
@@ -37,8 +42,10 @@ def handed_over(tool: Tool[..., Any], bound: inspect.BoundArguments) -> inspect.
 
 
 def _plain(value: Any, tp: Any, name: str) -> Any:
+    if isinstance(value, _FUNCTIONS) and _takes_functions(tp):
+        return value
     exact = copied(value)
-    if tp is Any or tp is object or tp is inspect.Parameter.empty or callable(exact):
+    if tp is Any or tp is object or tp is inspect.Parameter.empty:
         return exact
     try:
         json_schema(tp)
@@ -50,3 +57,17 @@ def _plain(value: Any, tp: Any, name: str) -> Any:
         if type(exact) is tp:  # a picture, say: it has a form to be shown, and none to be read
             return exact
         raise TypeError(f"the argument `{name}` does not fit: {error}") from None
+
+
+_FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType, Operation, type)
+
+
+def _takes_functions(tp: Any) -> bool:
+    """Whether a type has functions, tools or classes among its values."""
+    plain = plain_type(tp)
+    origin = typing.get_origin(plain) or plain
+    if origin in (Any, object, inspect.Parameter.empty, collections.abc.Callable, type):
+        return True
+    if isinstance(origin, type) and issubclass(origin, _FUNCTIONS):
+        return True
+    return origin in (typing.Union, UnionType) and any(map(_takes_functions, typing.get_args(plain)))
