@@ -34,7 +34,7 @@ class Asked(ObjectInterpretation):
 
 @pytest.fixture
 def loud(tmp_path, monkeypatch):
-    """A package that leaves a trace in `sys.modules` when it is imported, with a module in it, and one below a folder."""
+    """A package that leaves a trace in `sys.modules` when it is imported, with modules in it."""
     (tmp_path / "loud" / "deep").mkdir(parents=True)
     (tmp_path / "loud" / "__init__.py").write_text("raise SystemExit('imported')")
     (tmp_path / "loud" / "inner.py").touch()
