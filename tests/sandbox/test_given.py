@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import enum
 import io
+import os
 import sys
 import types
 
@@ -245,3 +246,29 @@ def test_enumerations_of_the_program_are_as_elsewhere():
     plain: dict[str, object] = {"Perm": Perm, "Mode": Mode}
     exec(source, plain)
     assert run(source, {"Perm": Perm, "Mode": Mode})["x"] == plain["x"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "f._function = sorted",
+        "f._template = ['/']\ngot = f",
+        "got = f._function",
+        "object.__setattr__(f, '_template', ['/'])",
+        "f.__init__(functions[0], '/')\ngot = f()",
+        "type(f).__init__(f, functions[0], '/')\ngot = f()",
+        "f.__init__(bytes, 10**9)\ngot = f()",
+        "got = type(f)(functions[0], '/')()",
+        "got = type(f)(bytes, 10**9)()",
+        "class K(type(f)): pass\ngot = K(functions[0], '/')()",
+        "import queue\nqueue.Queue().queue = got = [1]",
+        "import queue\nvars(queue.Queue())['queue'] = got = [1]",
+        "import string\nstring.Formatter().parse = got = len",
+        "import pprint\npprint.PrettyPrinter()._options = {}",
+    ],
+)
+def test_what_stands_for_something_of_the_library_is_as_closed(source):
+    env = {"functions": [os.listdir]}
+    with pytest.raises((TypeError, AttributeError)):
+        run(f"f = 'x'.format\n{source}\ngot = True", env)
+    assert env.get("got") is not True

@@ -20,6 +20,7 @@ from effectful_agents.handlers.execution.kinds import (
     check_private,
     check_value,
     is_closed,
+    is_of_library,
     is_own,
     safe_module,
 )
@@ -245,7 +246,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
         or kind in CALLABLES
         or isinstance(obj, Operation)  # a tool: what it is declared to be is what policies go by
         or is_closed(kind)
-        or (is_standard(kind.__module__) and not _is_writable_kind(kind, name))
+        or (is_of_library(kind.__module__) and not _is_writable_kind(kind, name))
     ):
         raise TypeError(f"`{getattr(obj, '__name__', kind.__name__)}` cannot be changed here.")
     if name is not None and name[0] == "_":

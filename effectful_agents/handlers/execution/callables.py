@@ -27,6 +27,7 @@ from effectful_agents.handlers.execution.kinds import (
     is_inside,
     is_own,
     is_readable_special,
+    is_stand_in,
 )
 from effectful_agents.handlers.execution.names import is_private, is_standard
 from effectful_agents.runtime import Operation
@@ -170,6 +171,8 @@ def _checked_function(function: types.FunctionType) -> Any:
     if function.__builtins__ is RESTRICTED:
         return function
     module = function.__globals__.get("__name__")
+    if is_stand_in(module) and _makes_a_stand_in(function.__code__.co_qualname):
+        _refuse(function)
     if not is_standard(module) or module == SANDBOX:
         # The program's own, unless it has imported it: what a module holds is as far away as the module.
         return _refuse(function) if is_foreign(module) and "." not in function.__code__.co_qualname else function
@@ -180,6 +183,12 @@ def _checked_function(function: types.FunctionType) -> Any:
     if not is_inside(module) or not is_method or not ("<locals>" in function.__code__.co_qualname or _is_public(name)):
         _refuse(function)
     return function
+
+
+def _makes_a_stand_in(qualname: str) -> bool:
+    """Whether it is the `__init__` of a class that only the guards make objects of: it keeps what nobody looks at."""
+    owner, _, name = qualname.rpartition(".")
+    return name in ("__init__", "__new__") and is_private(owner)
 
 
 class OwnDispatch:
@@ -304,6 +313,8 @@ def _checked_class(cls: type) -> Any:
         return cls
     if cls.__module__ == SANDBOX:
         return cls
+    if is_stand_in(cls.__module__):
+        _refuse(cls)  # the guards make objects of it; those that the code makes have been let through
     if not is_standard(cls.__module__):
         return _refuse(cls) if is_foreign(cls.__module__) else cls
     if cls.__module__ == "builtins" or is_private(cls.__name__):

@@ -15,7 +15,15 @@ from decimal import Decimal
 from enum import Enum, EnumType
 from typing import Any
 
-from effectful_agents.handlers.execution.kinds import HOME, PLAIN, RESTRICTED, is_own, library_base
+from effectful_agents.handlers.execution.kinds import (
+    HOME,
+    PLAIN,
+    RESTRICTED,
+    is_of_library,
+    is_own,
+    is_stand_in,
+    library_base,
+)
 from effectful_agents.handlers.execution.names import is_standard
 
 __all__ = [
@@ -98,14 +106,20 @@ def is_outside(function: Any) -> bool:
     """Whether a function belongs to the language or its library; a program's own gets what it is given as it is."""
     if isinstance(function, types.FunctionType):
         module = function.__globals__.get("__name__")
-        return is_standard(module) or module in PASSING
+        return is_standard(module) or module in PASSING or (is_stand_in(module) and _is_method(function))
     if isinstance(function, types.MethodType):
         return is_outside(function.__func__)
     if isinstance(function, type):
         if is_own(function):
             return isinstance(function, EnumType) or not is_made_inside(function)
-        return is_standard(function.__module__) or isinstance(function, EnumType)
+        return is_of_library(function.__module__) or isinstance(function, EnumType)
     return is_standard(type(function).__module__)
+
+
+def _is_method(function: types.FunctionType) -> bool:
+    """Whether a function stands in a class: one of the guards that does not looks at what it is given itself."""
+    name = function.__code__.co_qualname
+    return "." in name and "<locals>" not in name
 
 
 _BELIEVING = frozenset(
@@ -180,7 +194,7 @@ def calls_nothing(function: Any) -> bool:
             return len(function) > 0
         if is_own(function):
             return is_made_inside(function) or all(is_own(cls) or _is_data(cls) for cls in function.__mro__)
-        return _is_data(function) or not is_standard(function.__module__)
+        return _is_data(function) or not is_of_library(function.__module__)
     if kind is functools.partial:
         return calls_nothing(function.func)
     if kind in ALIASES:
@@ -222,7 +236,7 @@ def builds_nothing(function: Any) -> bool:
             function = library_base(function)
         if function is str:  # of a structure that contains itself many times
             return False
-        is_library = is_standard(function.__module__) or issubclass(function, Decimal)
+        is_library = is_of_library(function.__module__) or issubclass(function, Decimal)
         return id(function) in DIRECT or function in _SMALL or not is_library
     owner = function.__self__ if isinstance(function, types.BuiltinFunctionType) else None
     return id(function) in DIRECT or not isinstance(owner, types.ModuleType | type)

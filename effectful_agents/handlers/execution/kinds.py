@@ -30,7 +30,9 @@ __all__ = [
     "SafeModule",
     "check_value",
     "is_closed",
+    "is_of_library",
     "is_own",
+    "is_stand_in",
     "library_base",
     "opened",
     "owner_of",
@@ -285,6 +287,20 @@ _GUARDS = frozenset(
 )
 """Where what restricted code is given in the place of other things is defined."""
 
+
+def is_stand_in(module: object) -> bool:
+    """Whether a module defines what restricted code is given in the place of other things."""
+    return type(module) is str and module in _GUARDS
+
+
+def is_of_library(module: object) -> bool:
+    """Whether a module is one of the standard library, or defines what stands for something in it.
+
+    What is private there is so to both, and neither is written to.
+    """
+    return is_standard(module) or is_stand_in(module)
+
+
 _foreign: dict[str, bool] = {}
 
 
@@ -379,7 +395,7 @@ def _ancestors(cls: type) -> tuple[type, ...]:
 
 def check_private(obj: Any, name: str) -> None:
     """Raise if a name with an underscore belongs to the standard library: what is there is not for everybody."""
-    if is_private(name) and name not in DOCUMENTED and is_standard(owner_of(obj, name).__module__):
+    if is_private(name) and name not in DOCUMENTED and is_of_library(owner_of(obj, name).__module__):
         raise AttributeError(f"`{name}` is private to `{owner_of(obj, name).__name__}`, and not available here.")
 
 

@@ -27,12 +27,13 @@ from effectful_agents.handlers.execution.kinds import (
     check_value,
     is_closed,
     is_inside,
+    is_of_library,
     is_own,
     opened,
 )
 from effectful_agents.handlers.execution.limits import is_stopped
 from effectful_agents.handlers.execution.metaclasses import type_
-from effectful_agents.handlers.execution.names import is_attribute, is_standard
+from effectful_agents.handlers.execution.names import is_attribute
 from effectful_agents.handlers.execution.naming import READ
 from effectful_agents.runtime import Operation
 
@@ -128,7 +129,7 @@ def _attributes_of(obj: Any) -> dict[str, Any]:
     kind = type(obj)
     if is_closed(kind) or kind in CALLABLES or issubclass(kind, type | types.ModuleType | Operation):
         raise TypeError(f"`vars` of a `{kind.__name__}` is not available here; `dir` names what it has.")
-    if is_standard(kind.__module__) and kind is not types.SimpleNamespace:
+    if is_of_library(kind.__module__) and kind is not types.SimpleNamespace:
         raise TypeError(f"`vars` of a `{kind.__name__}` is not available here; `dir` names what it has.")
     # Past a `__getattr__` of the code, which could answer anything.
     found = object.__getattribute__(obj, "__dict__")

@@ -153,7 +153,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
 
     @implements(code.exec)
     def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
-        with authorized(bytecode):
+        with authorized(bytecode, ALLOWED_MODULES):
             if self.isolation == "process":
                 IsolatedRun(self.limits).exec(bytecode, env)
                 return
@@ -167,7 +167,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
 
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
-        with authorized(bytecode):
+        with authorized(bytecode, ALLOWED_MODULES):
             if self.isolation == "process":
                 return IsolatedRun(self.limits).eval(bytecode, env)
             names = _Namespace({}, self.limits, _Namespace.of(env, self.limits).filled())
