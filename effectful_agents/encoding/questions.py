@@ -40,6 +40,8 @@ def asked_of(question: Question) -> dict[str, Any]:
         "arguments": shown_arguments(effect),
         "reason": question.reason_code,
     }
+    if effect.receiver:
+        asked["of"] = effect.receiver
     # All of a request, which may be long, by its digest.
     return asked if effect.request is None else asked | {"request": _digest(effect.request)}
 

@@ -29,7 +29,7 @@ from effectful_agents.operations.policy import (
 )
 from effectful_agents.operations.steps import ApprovalStep, Phase, StepIds, current_ids, emit, make_step_id
 from effectful_agents.runtime import interpretation
-from effectful_agents.types import Risk, Skill, Tool
+from effectful_agents.types import Agent, Risk, Skill, Tool
 from effectful_agents.types.walk import tools_in_scope
 
 __all__ = ["ask_person", "authorize", "authorize_code", "bound_to", "carrying_out", "effect_of_call", "risk_of"]
@@ -88,6 +88,8 @@ _KINDS = {"model": EffectKind.MODEL_CALL, "tool": EffectKind.TOOL_CALL, "delegat
 
 def _question(effect: ProposedEffect, decision: Decision) -> Question:
     text = decision.message or f"May `{effect.name or effect.kind}` be done?"
+    if effect.receiver:
+        text = f"{text} (of {effect.receiver})"
     return Question(
         text=text, effect=effect, reason_code=decision.reason_code, step_id=effect.step_id, run_id=effect.run_id
     )
@@ -292,17 +294,30 @@ def _before_call(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
 Tool.before_call = _before_call
 
 
-def effect_of_call(tool: Tool, bound: inspect.BoundArguments, *, by_code: bool = False) -> ProposedEffect:
+def effect_of_call(
+    tool: Tool, bound: inspect.BoundArguments, *, offered_as: str = "", by_code: bool = False
+) -> ProposedEffect:
     """What a call of a tool is, to be decided about."""
     return ProposedEffect(
         kind=EffectKind.DELEGATE if isinstance(tool, Skill) else EffectKind.TOOL_CALL,
         name=tool.own_name,
         arguments=_by_name(bound),
         tool=tool,
+        receiver=_whose(tool, offered_as),
         risk=risk_of(tool),
         callers=callers(),
         by_code=by_code,
     )
+
+
+def _whose(tool: Tool, offered_as: str) -> str:
+    receiver = tool.receiver
+    if receiver is None:
+        return ""
+    cls = receiver if isinstance(receiver, type) else type(receiver)
+    known = getattr(receiver, "__agent_id__", "") if isinstance(receiver, Agent) else ""
+    name = known or offered_as.removesuffix(tool.own_name).removesuffix("__")
+    return f"{cls.__name__} {name}" if isinstance(name, str) and name else cls.__name__
 
 
 def _by_name(bound: inspect.BoundArguments) -> dict[str, Any]:

@@ -145,6 +145,8 @@ class ProposedEffect:
         name: The tool, skill or module by name; for a request, the model where it names one.
         arguments: The decoded arguments, by the names of the parameters, defaults included; read only.
         tool: The tool or skill that is called.
+        receiver: Whose method it is, in words, where it is one: the class, and the identifier of an agent or the name
+            that it has in the scope.
         request: The request, of a model call.
         risk: What it can do to the world: as its tool declares; of a skill, the highest of what it could call.
         callers: The skills in whose calls it happens, the outermost first.
@@ -160,6 +162,7 @@ class ProposedEffect:
     name: str = ""
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     tool: Tool[..., Any] | None = None
+    receiver: str = ""
     request: Request | None = None
     risk: Risk = Risk.READ
     callers: tuple[Skill[..., Any], ...] = ()

@@ -221,7 +221,7 @@ class ToldCall:
         # One that is declared `rerun` happens again when its run is resumed.
         happens_again = call.tool.rerun and not call.tool.runs_code
         effect = dataclasses.replace(
-            effect_of_call(call.tool, call.bound_args),
+            effect_of_call(call.tool, call.bound_args, offered_as=call.name),
             step_id=self._id,
             run_id=self._ids.run_id,
             replayed=attempt_of(self._id)[1] and not happens_again,

@@ -579,3 +579,25 @@ def test_what_is_imported_is_found_out_without_importing_it(tmp_path, monkeypatc
     assert got == []
     assert "boom" not in sys.modules
     assert any(record.effect is not None and record.effect.name.startswith("boom") for record in log.records)
+
+
+def test_a_person_is_told_whose_tool_it_is():
+    asked: list[str] = []
+
+    def ask(question: Any) -> Answer:
+        asked.append(question.text)
+        return Answer(approved=False)
+
+    alice = Clerk(__agent_id__="alice")
+    bob = Clerk()
+
+    @Skill.define
+    def choose(request: str) -> str:
+        """{request}"""
+        raise NotHandled
+
+    assert alice is not bob
+    model = ScriptedModel(calls("alice__post", to="x"), calls("bob__post", to="x"), "done")
+    with handler(harness(**NONE)), handler(model), handler(RiskPolicy()), handler({request_approval: ask}):
+        choose("?")
+    assert [text.rpartition("(")[2] for text in asked] == ["of Clerk alice)", "of Clerk bob)"]
