@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import collections.abc
 import inspect
+import types
+import typing
 from typing import Any
 
 from effectful_agents.encoding import decode, dumps, encode, json_schema
 from effectful_agents.errors import AgentsError
+from effectful_agents.handlers.execution.kinds import is_own
 from effectful_agents.operations.code import copied
 from effectful_agents.types import Tool
 
@@ -16,7 +20,8 @@ __all__ = ["handed_over"]
 def handed_over(tool: Tool[..., Any], bound: inspect.BoundArguments) -> inspect.BoundArguments:
     """The arguments as values of the declared types, made anew: none of them is of a class of the code.
 
-    A value of a type that has no form in JSON, such as a function or a table, is handed over as it is.
+    A function where one is asked for, and a value of a type that has no form in JSON, such as a table, is handed over
+    as it is. That a value of another kind can be called as well does not make it a function.
 
     Raises:
         TypeError: One does not fit its parameter.
@@ -38,8 +43,10 @@ def handed_over(tool: Tool[..., Any], bound: inspect.BoundArguments) -> inspect.
 
 def _plain(value: Any, tp: Any, name: str) -> Any:
     exact = copied(value)
-    if tp is Any or tp is object or tp is inspect.Parameter.empty or callable(exact):
+    if tp is Any or tp is object or tp is inspect.Parameter.empty:
         return exact
+    if callable(exact) and _takes_functions(tp):
+        return _as_function(exact)
     try:
         json_schema(tp)
     except AgentsError:  # only code can give such a value
@@ -50,3 +57,23 @@ def _plain(value: Any, tp: Any, name: str) -> Any:
         if type(exact) is tp:  # a picture, say: it has a form to be shown, and none to be read
             return exact
         raise TypeError(f"the argument `{name}` does not fit: {error}") from None
+
+
+_FUNCTIONS = (collections.abc.Callable, typing.Callable, types.FunctionType, type)
+
+
+def _takes_functions(tp: Any) -> bool:
+    """Whether a type is one of functions or of classes, or has one among its alternatives."""
+    if isinstance(tp, typing.TypeAliasType):
+        tp = tp.__value__
+    origin = typing.get_origin(tp)
+    if origin is typing.Annotated:
+        return _takes_functions(tp.__origin__)
+    if origin is typing.Union or origin is types.UnionType:
+        return any(map(_takes_functions, typing.get_args(tp)))
+    return any(one is tp or one is origin for one in _FUNCTIONS)
+
+
+def _as_function(value: Any) -> Any:
+    """A function in the place of an object of the code that can be called: such a one says of itself what it likes."""
+    return (lambda *args, **kwargs: value(*args, **kwargs)) if is_own(type(value)) else value
