@@ -35,6 +35,7 @@ class NamingPolicy(DisplayPolicy):
         super().__init__(errors, warnings, used_names)
         self._bound: frozenset[str] = frozenset()
         self._exceptions_named: set[ast.AST] = set()
+        self._patterns: set[ast.AST] = set()
         self._awaits: set[ast.AST] = set()
 
     def look_over(self, node: ast.AST) -> None:
@@ -42,6 +43,7 @@ class NamingPolicy(DisplayPolicy):
         nodes = list(ast.walk(node))
         self._awaits = set(awaits_at_top(node))
         self._bound = frozenset(name for one in nodes for name in _bound_by(one))
+        self._patterns = {one.value if isinstance(one, ast.MatchValue) else one.cls for one in nodes if _names(one)}
         for one in nodes:
             self._exceptions_named.update(filter(_is_base_exception, _where_exceptions_are_named(one)))
 
@@ -87,7 +89,7 @@ class NamingPolicy(DisplayPolicy):
         """What reads a special attribute, if it may be read here."""
         if not isinstance(node.ctx, ast.Load):
             return None
-        if node.attr in READ:
+        if node.attr in READ and node not in self._patterns:
             return call(node, "_special_", self.visit(node.value), ast.Constant(node.attr))
         return None
 
@@ -126,6 +128,11 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
             yield other or name.partition(".")[0]
         case ast.MatchAs(_, str(name)) | ast.MatchStar(str(name)) | ast.MatchMapping(_, _, str(name)):
             yield name
+
+
+def _names(pattern: ast.AST) -> bool:
+    """Whether a pattern has a name with a dot, where there is no room for a call."""
+    return isinstance(pattern, ast.MatchValue | ast.MatchClass)
 
 
 def _is_base_exception(node: ast.AST) -> bool:

@@ -111,6 +111,9 @@ class Attributes(dict[str, Any]):
         for name in list(dict.__iter__(self)):
             Attributes.__delitem__(self, name)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return dict, (dict(dict.items(self)),)  # a copy is nobody's
+
 
 _keep_object, _object_of = Attributes._of.__set__, Attributes._of.__get__
 
