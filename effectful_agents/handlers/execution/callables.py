@@ -247,6 +247,8 @@ def _checked_function(function: types.FunctionType) -> Any:
     if name == "register" and module == "functools":  # of a dispatcher of the program; the code's own have another
         _refuse(function)
     is_method = "." in function.__code__.co_qualname
+    if name == "__format__" and is_inside(module):
+        return _checked_unbound(function)
     if not is_inside(module) or not is_method or not ("<locals>" in function.__code__.co_qualname or _is_public(name)):
         _refuse(function)
     return function
@@ -283,6 +285,8 @@ def _measured(method: types.MethodType) -> Any:
         return functools.partial(_defined, method)
     if isinstance(target, _WRAPPING) and name in methods.CHECKS and is_standard(method.__func__.__module__):
         return functools.partial(methods.checked_wrapped, method)
+    if name == "__format__" and is_inside(method.__func__.__module__):
+        return functools.partial(methods.checked_call, method)
     other = methods.instead_of(type(target), name) if isinstance(target, Fraction) else None
     return method if other is None else functools.partial(other, target)
 
@@ -327,6 +331,8 @@ def _checked_method(method: Any) -> Any:
     other = methods.instead_of(type(target), name)
     if other is not None:
         return functools.partial(other, target)
+    if name == "__format__" and not isinstance(target, type):
+        return functools.partial(methods.checked_call, method)
     if isinstance(target, _SIZED):
         if name in sizes.FORMATS:
             return functools.partial(sizes.FORMATS[name], target)
@@ -355,6 +361,8 @@ def _checked_descriptor(descriptor: Any) -> Any:
     other = methods.instead_of(owner, name)
     if other is not None:
         return other
+    if name == "__format__":
+        return _checked_unbound(descriptor)
     if owner.__module__ in ("builtins", "array", "collections") or owner in _STREAMS:
         if name in sizes.FORMATS:
             return sizes.FORMATS[name]
