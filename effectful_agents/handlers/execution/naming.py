@@ -43,7 +43,7 @@ class NamingPolicy(DisplayPolicy):
         nodes = list(ast.walk(node))
         self._awaits = set(awaits_at_top(node))
         self._bound = frozenset(name for one in nodes for name in _bound_by(one))
-        self._patterns = {one.value if isinstance(one, ast.MatchValue) else one.cls for one in nodes if _names(one)}
+        self._patterns = {name for one in nodes for name in _named_by(one)}
         for one in nodes:
             self._exceptions_named.update(filter(_is_base_exception, _where_exceptions_are_named(one)))
 
@@ -130,9 +130,11 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
             yield name
 
 
-def _names(pattern: ast.AST) -> bool:
-    """Whether a pattern has a name with a dot, where there is no room for a call."""
-    return isinstance(pattern, ast.MatchValue | ast.MatchClass)
+def _named_by(pattern: ast.AST) -> Iterator[ast.AST]:
+    """The name in a pattern, which may have a dot, and where there is no room for a call."""
+    match pattern:
+        case ast.MatchValue(name) | ast.MatchClass(name):
+            yield name
 
 
 def _is_base_exception(node: ast.AST) -> bool:
