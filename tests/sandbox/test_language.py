@@ -462,3 +462,13 @@ def test_examples_run_under_the_policy():
     assert doctested(">>> x = 2\n>>> x * 2\n4\n>>> print('a')\na\n>>> for i in range(2): i\n0\n1\n") == ""
     assert "NameError" in doctested(">>> open('/etc/passwd').read()\n''\n")
     assert "`__mro__` is not available" in doctested(">>> tuple.__mro__\n()\n")
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["x = " + "+".join("t" * 5_000), "if t: pass\n" + "elif t: pass\n" * 2_000, "x = t" + ".strip()" * 2_000],
+    ids=["sum", "branches", "chain"],
+)
+def test_what_lies_too_deep_is_a_syntax_error_that_says_what_to_write(source):
+    with pytest.raises(SyntaxError, match="Write several statements"):
+        run("t = ''\n" + source)
