@@ -62,6 +62,10 @@ HUGE = {
     "separators": "import json\njson.dumps([1] * 500, separators=('a' * 1000, 'b'))",
     "separators of an encoder": "import json\njson.JSONEncoder(separators=('a' * 1000, 'b')).encode([1] * 500)",
     "answers for JSON": "import json\njson.dumps([object()] * 100, default=lambda o: 'a' * 1000)",
+    "answers of an encoder": (
+        "import json\nclass E(json.JSONEncoder):\n  def default(self, o): return 'a' * 1000\n"
+        "json.dumps([object()] * 100, cls=E)"
+    ),
     "a format of a decimal by method": "from decimal import Decimal\nDecimal(1).__format__('300000000')",
     "a format of a decimal by class": "from decimal import Decimal\nDecimal.__format__(Decimal(1), '300000000')",
     "a format of decimals": "from decimal import Decimal\nlist(map(Decimal.__format__, [Decimal(1)], ['300000000']))",

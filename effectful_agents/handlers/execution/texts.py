@@ -265,8 +265,10 @@ def _depth(value: Any) -> int:
 def _with_counted(options: dict[str, Any]) -> dict[str, Any]:
     """Options whose `default` gives no more altogether than one value may have."""
     answer = options.get("default")
-    if answer is None:
-        return options
+    return options if answer is None else {**options, "default": _counted(answer)}
+
+
+def _counted(answer: Any) -> Any:
     total = 0
 
     def counted(value: Any) -> Any:
@@ -276,7 +278,7 @@ def _with_counted(options: dict[str, Any]) -> dict[str, Any]:
         check_size(total, "The text")
         return made
 
-    return {**options, "default": counted}
+    return counted
 
 
 @replace(json.dumps)
@@ -305,7 +307,15 @@ class JSONEncoder(json.JSONEncoder):
     @override
     def iterencode(self, o: Any, _one_shot: bool = False) -> Any:
         _check_json(o, self.indent, (self.item_separator, self.key_separator))
-        return super().iterencode(o, _one_shot)
+        # The encoder in C takes `default` along when it is made, before anything is encoded.
+        own, answer = vars(self), self.default
+        before = {"default": own["default"]} if "default" in own else {}
+        own["default"] = _counted(answer)
+        try:
+            return super().iterencode(o, _one_shot)
+        finally:
+            del own["default"]
+            own.update(before)
 
 
 JSONEncoder.__module__ = "json.encoder"
