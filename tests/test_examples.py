@@ -564,7 +564,9 @@ def test_approving_mail_waits_for_the_answer_and_sends_it_once(tmp_path, answer,
     for _ in range(2):
         waits = approving(tmp_path)
         assert (waits.returncode, waits.stdout) == (3, "")
-        assert waits.stderr.startswith("waiting: the run `monday` waits for somebody: `send_mail` is a hard_write.")
+        assert waits.stderr.startswith(
+            "waiting: the run `monday` waits for somebody: `send_mail` is declared hard write."
+        )
         assert f"\nthen: effectful-agents resume monday {path('durable/approving_mail')}" in waits.stderr
     questions = str(tmp_path / "questions.db")
     (question,) = SqliteLedger(questions).questions()

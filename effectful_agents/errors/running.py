@@ -59,7 +59,8 @@ class Denied(AgentsError):
 
     def __init__(self, decision: Any) -> None:
         message = decision if isinstance(decision, str) else getattr(decision, "message", "")
-        super().__init__(message or "a policy ended the run")
+        rule = getattr(decision, "rule", "")
+        super().__init__((message or "a policy ended the run") + (f" (rule: {rule})" if rule else ""))
         self.decision = decision
 
 

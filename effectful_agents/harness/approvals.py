@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     command("show", "show all of a question")
     command("approve", "have it done").add_argument("--reason", metavar="TEXT", default="", help="why, for the log")
     refuse = command("refuse", "have it not done")
-    refuse.add_argument("reason", metavar="WHY", nargs="?", default="", help="why not: the model reads it")
+    refuse.add_argument("reason", metavar="WHY", nargs="*", default=[], help="why not: the model reads it")
     amend = command("amend", "have it done with other arguments")
     amend.add_argument("arguments", metavar="JSON", help='those that change, as {"to": "ann"}')
     answer = command("answer", "tell the model what it wants to know")
@@ -95,7 +95,7 @@ def _approve(ledger: SqliteLedger, given: argparse.Namespace) -> int:
 
 
 def _refuse(ledger: SqliteLedger, given: argparse.Namespace) -> int:
-    return _answered(ledger, given, Answer(approved=False, reason=given.reason))
+    return _answered(ledger, given, Answer(approved=False, reason=" ".join(given.reason)))
 
 
 def _amend(ledger: SqliteLedger, given: argparse.Namespace) -> int:
@@ -135,8 +135,8 @@ def _answered(ledger: SqliteLedger, given: argparse.Namespace, answer: Answer) -
     if question.is_open(now()):
         said = checked_answer(question, said)
     ledger.consume(question.token_id, said, now())
-    resume = shlex.join([_PROGRAM, "resume", question.run_id, "SCRIPT", "--database", given.database])
-    print_text(f"answered; go on with: {resume}")
+    resume = shlex.join([_PROGRAM, "resume", question.run_id, "SCRIPT", "--database", "JOURNAL"])
+    print_text(f"answered; run the script again as before, or: {resume}")
     return 0
 
 
@@ -193,8 +193,13 @@ def _whole(question: PendingQuestion, database: str, at: float) -> Iterator[str]
         said = _said(question.answer)
         yield printable_text(f"  {said}, by {question.answer.by or 'somebody'}, {_moment(question.answered)}")
     elif question.is_open(at):
-        ways = "answer TEXT" if question.wants_text else "approve, refuse [WHY] or amend JSON"
-        yield f"  answer it: {shlex.join([_PROGRAM, 'approvals', database])} with {ways} ({question.token_id[:8]})"
+        begin, id = shlex.join([_PROGRAM, "approvals", database]), question.token_id[:8]
+        ways = (
+            [f"answer {id} TEXT"] if question.wants_text else [f"approve {id}", f"refuse {id} WHY", f"amend {id} JSON"]
+        )
+        yield from (
+            f"  {'answer it:' if not number else '       or:'} {begin} {way}" for number, way in enumerate(ways)
+        )
 
 
 def _what(question: PendingQuestion) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -35,7 +36,7 @@ from effectful_agents.handlers.synthesis import (
 from effectful_agents.handlers.synthesis.body import SUBMISSION
 from effectful_agents.handlers.validation import PydanticSkillArgValidator, TyTypeChecker
 from effectful_agents.handlers.validation.mypy import MypyTypeChecker
-from effectful_agents.messages import ToolChoice
+from effectful_agents.messages import Request, ToolChoice
 from effectful_agents.operations.records import Checkpointer
 from effectful_agents.operations.session import exec_code
 from effectful_agents.runtime import Interpretation, Layers, handler
@@ -256,6 +257,9 @@ _LATER: Mapping[str, tuple[Any, ...]] = {
 }
 
 
+_OPTIONS = frozenset(field.name for field in dataclasses.fields(Settings)) - {"provider_config"}
+
+
 def _check(settings: Settings) -> None:
     if settings.model is not None and not isinstance(settings.model, str):
         raise OptionError(f"`model` is {settings.model!r}; it is the name of a model.")
@@ -281,6 +285,10 @@ def _check(settings: Settings) -> None:
             f"`tool_calling={settings.tool_calling!r}` has the model write Python, and nothing would run it: "
             f"`eval_provider` {why}. Use `tool_calling='json'`, or `eval_provider='restricted'`."
         )
+    for name in settings.provider_config:
+        meant = difflib.get_close_matches(name, sorted(_OPTIONS), 1, 0.8)
+        if meant and name not in Request.__annotations__:
+            raise OptionError(f"`{name}` is no option; was `{meant[0]}` meant? Anything else is a setting of requests.")
     if settings.run_id is not None and settings.journal is None:
         raise OptionError(f"`run_id={settings.run_id!r}` names a run, and no `journal` keeps it. Say where it is kept.")
     for name, available in _LATER.items():

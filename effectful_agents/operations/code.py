@@ -147,6 +147,12 @@ def copied(value: Any) -> Any:
         return {copied(key): copied(one) for key, one in value.items()}
     if kind in _PLAIN or isinstance(value, bool | enum.Enum):
         return value
+    # What is in a container of another class, whatever that says is in it. A named tuple stays one.
+    for container in (list, set, frozenset):
+        if isinstance(value, container):
+            return container(copied(one) for one in container.__iter__(value))
+    if isinstance(value, dict):
+        return {copied(key): copied(one) for key, one in dict.items(value)}
     for plain in _PLAIN:
         if isinstance(value, plain):
             # What it is made of, which no method of its class can change.

@@ -21,6 +21,7 @@ from effectful_agents.errors import AgentsError, Denied, MissingHandlerError, St
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import Operation, SignalScope, entered_scopes, interpretation, shielded
 from effectful_agents.types import Risk, Skill, Tool
+from effectful_agents.types.overriding import stands_for
 
 if TYPE_CHECKING:
     from effectful_agents.messages import Request
@@ -88,7 +89,7 @@ class Decision:
         reason_code: Why, as a word for programs.
         message: Why, in a sentence: for the model, and for whoever reads the log.
         rule: The name of the policy that said so.
-        arguments: Arguments that take the place of those that were asked for; None leaves them.
+        arguments: Those that are to change, by name; None leaves all.
 
     >>> Decision(Disposition.DENY_STEP, "too_late", "No mails after ten.").message
     'No mails after ten.'
@@ -189,25 +190,11 @@ class ProposedEffect:
             return False
         if self.tool is None:
             return self.replayed and any(self.name == tool.own_name for tool in tools)
-        mine = _standing_for(self.tool)
-        return any(tool in mine for tool in tools)
+        return stands_for(self.tool, tools)
 
     def with_arguments(self, arguments: Mapping[str, Any] | None) -> Self:
-        """The same with other arguments; None leaves them."""
-        return self if arguments is None else dataclasses.replace(self, arguments=arguments)
-
-
-def _standing_for(tool: Tool[..., Any]) -> list[Any]:
-    """A tool, the function of a bound one, and what that overrides."""
-    function = tool.function
-    found: list[Any] = [tool, function]
-    receiver = tool.receiver
-    for base in () if receiver is None else (receiver if isinstance(receiver, type) else type(receiver)).__mro__:
-        attribute = vars(base).get(function._attribute)
-        attribute = attribute.__func__ if isinstance(attribute, staticmethod | classmethod) else attribute
-        if isinstance(attribute, Tool):
-            found.append(attribute)
-    return found
+        """The same with some arguments changed; None leaves all of them."""
+        return self if arguments is None else dataclasses.replace(self, arguments={**self.arguments, **arguments})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -316,7 +303,7 @@ def callers() -> tuple[Skill[..., Any], ...]:
 
 
 def strictest(*decisions: Decision) -> Decision:
-    """The strictest of several decisions, the first of those that are equally strict; with the last amendment.
+    """The strictest of several decisions, the first of those equally strict; with all amendments, the last first.
 
     >>> deny = Decision(Disposition.DENY_STEP, rule="quiet hours")
     >>> strictest(ALLOW, deny, Decision(Disposition.REQUIRE_APPROVAL)).rule
@@ -324,9 +311,9 @@ def strictest(*decisions: Decision) -> Decision:
     """
     chosen = max(decisions, key=lambda decision: decision.disposition)
     amended = [decision.arguments for decision in decisions if decision.arguments is not None]
-    if not amended or chosen.arguments is amended[-1]:
+    if not amended or (len(amended) == 1 and chosen.arguments is amended[0]):
         return chosen
-    return dataclasses.replace(chosen, arguments=amended[-1])
+    return dataclasses.replace(chosen, arguments={name: value for one in amended for name, value in one.items()})
 
 
 def judged(effect: ProposedEffect) -> tuple[ProposedEffect, Decision]:
@@ -341,7 +328,7 @@ def judged(effect: ProposedEffect) -> tuple[ProposedEffect, Decision]:
         except Exception as error:
             if isinstance(error, AgentsError) and error.ends_call:
                 raise
-            _log.exception("a policy failed when it was asked about `%s`; so it is denied", effect.name)
+            _log.exception("a policy failed when it was asked about `%s`; so it is denied", effect.name or effect.kind)
             return effect, _FAILED
         if decision.disposition > Disposition.REQUIRE_APPROVAL:
             return effect, decision
@@ -359,8 +346,10 @@ _ENDLESS = Decision(Disposition.DENY_STEP, "policy_error", "Rules contradict eac
 
 def _fitting(effect: ProposedEffect, arguments: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Amended arguments, if the tool can be called with them."""
-    if arguments is not None and arguments.keys() != effect.arguments.keys():
-        raise ValueError(f"the amended arguments of `{effect.name}` are not those of its parameters: {list(arguments)}")
+    for name in arguments or ():
+        if name not in effect.arguments:
+            known = ", ".join(f"`{one}`" for one in effect.arguments) or "none"
+            raise ValueError(f"a policy amended the argument `{name}` of `{effect.name}`, which has {known}")
     return arguments
 
 

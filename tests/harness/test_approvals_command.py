@@ -92,9 +92,11 @@ def test_a_question_is_shown_whole(run):
         '    on = "2026-12-01"',
         "  asked of ann, 1970-01-01 00:00 UTC; expires 1970-01-02 03:46 UTC",
         "  run monday, step 000001-tool",
-        "  answer it: effectful-agents approvals runs.db with approve, refuse [WHY] or amend JSON (1f3a9c2e)",
+        "  answer it: effectful-agents approvals runs.db approve 1f3a9c2e",
+        "         or: effectful-agents approvals runs.db refuse 1f3a9c2e WHY",
+        "         or: effectful-agents approvals runs.db amend 1f3a9c2e JSON",
     ]
-    assert "answer TEXT" in run("show", "27bb")[1]
+    assert "approvals runs.db answer 27bb0000 TEXT" in run("show", "27bb")[1]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,10 @@ def test_a_question_is_answered(run, ledger, words, answer, shown):
     what, *rest = words
     code, out, err = run(what, "1f3a9c2e", *rest, "--by", "ann")
     assert (code, err) == (0, "")
-    assert out == "answered; go on with: effectful-agents resume monday SCRIPT --database runs.db\n"
+    assert (
+        out
+        == "answered; run the script again as before, or: effectful-agents resume monday SCRIPT --database JOURNAL\n"
+    )
     found = ledger.answer_for("monday", MAIL.step_id, "d")
     assert found.answer == dataclasses.replace(answer, by="ann")
     assert found.answered == 7_210.0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, handler, harness
+from effectful_agents.errors import OptionError
 from effectful_agents.handlers.routing import ToolRouter
 from effectful_agents.testing import ScriptedModel
 
@@ -169,3 +170,24 @@ def test_a_parameter_that_no_model_could_give_does_not_hinder_the_full_message()
     with handler(harness(system_prompt="full")), handler(ScriptedModel("ok")) as model:
         assert start(Engine()) == "ok"
     assert "start(engine: Engine, times: int = 1) -> str" in model.requests[0]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("eval_provder", "eval_provider"),
+        ("turn", "turns"),
+        ("jornal", "journal"),
+        ("modle", "model"),
+        ("runid", "run_id"),
+    ],
+)
+def test_an_option_that_is_misspelled_is_no_setting_of_requests(option, meant):
+    with pytest.raises(OptionError, match=f"`{option}` is no option; was `{meant}` meant"):
+        harness(**{option: "none"})
+
+
+def test_settings_of_requests_are_not_taken_for_options():
+    harness(
+        temperature=0, top_p=1, max_tokens=5, seed=1, timeout=3, stop=["x"], n=1, user="ann", logit_bias={}, tools=[]
+    )

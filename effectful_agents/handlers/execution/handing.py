@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
-import types
 import typing
+from types import BuiltinFunctionType, FunctionType, MethodType, UnionType
 from typing import Any
 
 from effectful_agents.encoding import decode, dumps, encode, json_schema
+from effectful_agents.encoding.names import plain_type
 from effectful_agents.errors import AgentsError
 from effectful_agents.handlers.execution.kinds import is_own
 from effectful_agents.operations.code import copied
+from effectful_agents.runtime import Operation
 from effectful_agents.types import Tool
 
 __all__ = ["handed_over"]
@@ -42,6 +44,8 @@ def handed_over(tool: Tool[..., Any], bound: inspect.BoundArguments) -> inspect.
 
 
 def _plain(value: Any, tp: Any, name: str) -> Any:
+    if isinstance(value, _FUNCTIONS) and _takes_functions(tp):
+        return value
     exact = copied(value)
     if tp is Any or tp is object or tp is inspect.Parameter.empty:
         return exact
@@ -59,19 +63,18 @@ def _plain(value: Any, tp: Any, name: str) -> Any:
         raise TypeError(f"the argument `{name}` does not fit: {error}") from None
 
 
-_FUNCTIONS = (collections.abc.Callable, typing.Callable, types.FunctionType, type)
+_FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType, Operation, type)
 
 
 def _takes_functions(tp: Any) -> bool:
-    """Whether a type is one of functions or of classes, or has one among its alternatives."""
-    if isinstance(tp, typing.TypeAliasType):
-        tp = tp.__value__
-    origin = typing.get_origin(tp)
-    if origin is typing.Annotated:
-        return _takes_functions(tp.__origin__)
-    if origin is typing.Union or origin is types.UnionType:
-        return any(map(_takes_functions, typing.get_args(tp)))
-    return any(one is tp or one is origin for one in _FUNCTIONS)
+    """Whether a type has functions, tools or classes among its values."""
+    plain = plain_type(tp)
+    origin = typing.get_origin(plain) or plain
+    if origin in (Any, object, inspect.Parameter.empty, collections.abc.Callable, type):
+        return True
+    if isinstance(origin, type) and issubclass(origin, _FUNCTIONS):
+        return True
+    return origin in (typing.Union, UnionType) and any(map(_takes_functions, typing.get_args(plain)))
 
 
 def _as_function(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast
 
 from effectful_agents.encoding import decode, dumps, encode
@@ -14,7 +14,14 @@ from effectful_agents.handlers.policy.policies import Policy
 from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
 from effectful_agents.messages import Message, Request, Response, StreamEvent, SystemMessage
 from effectful_agents.operations.history import admit_message
-from effectful_agents.operations.loop import call_agent, completion, deliver, write_system
+from effectful_agents.operations.loop import (
+    AssistantResult,
+    call_agent,
+    call_assistant,
+    completion,
+    deliver,
+    write_system,
+)
 from effectful_agents.operations.policy import (
     ALLOW,
     Decision,
@@ -84,6 +91,10 @@ class Governance(Policy):
         decisions: Callable[[DecisionRecord], None] | None = None,
     ) -> None:
         super().__init__(name="governance")
+        if isinstance(preconditions, Rule):
+            raise OptionError(
+                f"`preconditions` is one rule, `{preconditions.name}`; give a list: `Governance([rule])`."
+            )
         self.rules = tuple(preconditions)
         for rule in self.rules:
             if not isinstance(rule, Rule):
@@ -144,14 +155,18 @@ class Governance(Policy):
 
     @implements(completion)
     def completion(self, **request: Unpack[Request]) -> Response:
-        for rule in self.rules:
-            rule.shown(request.get("messages", ()))
         if not self._has_egress:
             return fwd()
         # What is told in pieces could not be taken back: who makes the request tells the whole reply, when it is here.
         with handler({emit: _only_steps}):
             response: Response = fwd()
         return governed(response, lambda text: self._passed("egress", text), self._check_arguments)
+
+    @implements(call_assistant)
+    def call_assistant(self, messages: Sequence[Message], *_: Any) -> AssistantResult[Any]:
+        for rule in self.rules:
+            rule.shown(messages)
+        return fwd()
 
     @implements(deliver)
     def deliver(self, value: Any, response_type: Any) -> Any:

@@ -9,6 +9,7 @@ from effectful_agents.errors import OptionError
 from effectful_agents.handlers.policy.policies import Policy
 from effectful_agents.operations.policy import Decision, Disposition, EffectKind, ProposedEffect
 from effectful_agents.types import Agent, Skill
+from effectful_agents.types.overriding import stands_for
 
 __all__ = ["GrantEffects"]
 
@@ -23,7 +24,8 @@ class GrantEffects(Policy):
     Args:
         effects: Kinds of effects, as `EffectKind` has them. Without any: `model_call` and `tool_call`.
         of: A skill, an agent or a class of agents: it holds for what happens in their calls, those nested in them
-            included. None: for everything.
+            included. A method of an agent also stands for one that overrides it in a class derived from it. None: for
+            everything.
 
     Raises:
         OptionError: There is no such kind, or `of` is something else.
@@ -77,6 +79,6 @@ def _may_have_grants(of: Any) -> bool:
 
 def _is_of(caller: Skill[..., Any], of: Any) -> bool:
     if isinstance(of, Skill):
-        return of in (caller, caller.function)
+        return stands_for(caller, (of,))
     agent = caller.receiver
     return isinstance(agent, of) if isinstance(of, type) else agent is of

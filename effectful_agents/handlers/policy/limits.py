@@ -9,13 +9,32 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Literal
 
 from effectful_agents.errors import ConfigurationError, LimitExceeded, OptionError
+from effectful_agents.handlers.policy.spending import used_by
 from effectful_agents.messages import Usage, UserMessage
 from effectful_agents.operations.journal import perform_step
 from effectful_agents.operations.loop import call_agent, steer
-from effectful_agents.operations.policy import Decision, EffectKind, ProposedEffect, callers, decide
+from effectful_agents.operations.policy import (
+    Decision,
+    DecisionRecord,
+    Disposition,
+    EffectKind,
+    ProposedEffect,
+    callers,
+    decide,
+    tell_decided,
+)
 from effectful_agents.operations.prices import cost_of
 from effectful_agents.operations.steps import ModelStep, StepEvent
-from effectful_agents.runtime import ObjectInterpretation, StopScope, entered_scopes, fwd, implements
+from effectful_agents.operations.world import now
+from effectful_agents.runtime import (
+    ObjectInterpretation,
+    SignalScope,
+    StopScope,
+    entered_scopes,
+    fwd,
+    implements,
+    shielded,
+)
 from effectful_agents.types import Skill
 
 __all__ = ["Limits"]
@@ -27,9 +46,10 @@ class Limits(ObjectInterpretation[Any, Any]):
     """End a call, or everything in the block, that takes more than it may.
 
     A call of the program's and all calls nested in it share what is allowed. When a limit is reached the call ends with
-    `LimitExceeded`, before what would exceed it happens, and its history stays as it was; tokens and money are known
-    when a reply has come, and so the next request does not happen. What a run did before it was resumed counts. Tokens
-    and cost of it count where this stands inside of the `Journal`.
+    `LimitExceeded`, though code of the model should catch it, before what would exceed it happens, and its history
+    stays as it was. Tokens and money are known when a reply has come, and so the next request does not happen; where
+    the service reports no tokens, or numbers that cannot be, they are estimated (see `estimate_tokens`).
+    What a run did before it was resumed counts. Tokens and cost of it count where this stands inside of the `Journal`.
 
     Args:
         turns: Requests to models.
@@ -44,7 +64,7 @@ class Limits(ObjectInterpretation[Any, Any]):
     Raises:
         OptionError: A limit is no number, or below what it can be.
         LimitExceeded: From a call. `limit` says which.
-        ConfigurationError: From a call: `cost` is limited, and the price of the model is not known.
+        ConfigurationError: From a call: `cost` is limited, and the price of the model is not known, or is no amount.
 
     >>> from effectful_agents import NotHandled, Skill, Tool, handler, harness
     >>> from effectful_agents.testing import ScriptedModel, calls
@@ -104,7 +124,8 @@ class Limits(ObjectInterpretation[Any, Any]):
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
         if self.nesting is not None and len(callers()) > self.nesting:
-            raise _exceeded("nesting", self.nesting, f"`{skill.__name__}` was to be called inside of that many calls.")
+            advice = f"`{skill.__name__}` was to be called inside of that many calls."
+            raise self._ending(_exceeded("nesting", self.nesting, advice))
         if self._spent is not None:
             return fwd()
         with _Spent(self, f"`{skill.__name__}`") as spent:
@@ -114,6 +135,7 @@ class Limits(ObjectInterpretation[Any, Any]):
                 spent.check()  # a request that was given no longer than the time left says so in its own way
                 raise
             spent.finish()
+            spent.check()  # code of the model may have gone on after a limit was reached
             return value
 
     @property
@@ -128,39 +150,57 @@ class Limits(ObjectInterpretation[Any, Any]):
         if name == "tool_calls" and effect.tool is None and not effect.replayed:  # code that runs
             return fwd()
         if spent is not None and name is not None and not effect.again:
-            if name == "turns":
-                self._check_spent(spent)
-            spent.count(name, getattr(self, name))
+            error = self._too_much(spent) if name == "turns" else None
+            error = error or spent.count(name, getattr(self, name))
+            if error is not None:
+                # Told here: who asked ends with the error, and has no decision to tell.
+                decision = Decision(Disposition.TERMINATE_RUN, f"limit_{error.limit}", str(error), rule="limits")
+                self._ending(error)
+                tell_decided(DecisionRecord(effect=effect, decision=decision, callers=effect.callers, at=_now()))
+                raise error
         return fwd()
 
-    def _check_spent(self, spent: _Spent) -> None:
+    def _too_much(self, spent: _Spent) -> LimitExceeded | None:
         if self.tokens is not None and spent.tokens >= self.tokens:
-            raise _exceeded("tokens", self.tokens)
+            return _exceeded("tokens", self.tokens)
         if self.cost is not None and spent.cost >= self.cost:
-            raise _exceeded("cost", self.cost)
+            return _exceeded("cost", self.cost)
+        return None
+
+    def _ending[E: Exception](self, error: E) -> E:
+        """Have what shares the limit end with an error, though something inside should eat it."""
+        for scope in entered_scopes():
+            # Of a whole block only the call ends in which it was: the program may have something to clean up.
+            if scope is self._spent:
+                if self.per == "call":
+                    scope.stop(lambda: error)
+                break
+            if self.per == "run" and isinstance(scope, SignalScope) and self._spent is not None:
+                scope.stop(lambda: error)
+        return error
 
     @implements(perform_step)
     def perform_step(self, step: StepEvent, body: Callable[[], StepEvent]) -> Any:
         completed = fwd()
         spent = self._spent
         if isinstance(completed, ModelStep) and spent is not None and (self.tokens, self.cost) != (None, None):
-            response: Mapping[str, Any] = completed.response or {}
-            usage = Usage.from_wire(response.get("usage"))
-            spent.add(usage, self._cost(response.get("model") or completed.request.get("model") or "", usage))
+            usage = used_by(completed.request, completed.response)
+            spent.add(usage, self._cost(_model_of(completed), usage))
         return completed
 
     def _cost(self, model: str, usage: Usage) -> float:
         if self.cost is None:
             return 0.0
         cost = cost_of(model, usage)
-        if cost is None:
-            error = ConfigurationError(
-                f"`cost` is limited, and the price of `{model or 'the model'}` is not known. Limit `tokens`, "
-                "or say it with `handler({cost_of: function})`, of `effectful_agents.operations.prices`."
-            )
-            error.ends_call = True
-            raise error
-        return cost
+        if isinstance(cost, int | float) and 0 <= cost < math.inf:
+            return cost
+        what = "is not known" if cost is None else f"is given as {cost!r}, which is no amount"
+        error = ConfigurationError(
+            f"`cost` is limited, and the price of `{model or 'the model'}` {what}. Limit `tokens`, or say it with "
+            "`handler({cost_of: function})`, of `effectful_agents.operations.prices`."
+        )
+        error.ends_call = True
+        raise self._ending(error)
 
     @implements(steer)
     def steer(self) -> Sequence[UserMessage]:
@@ -200,17 +240,29 @@ class _Spent(StopScope):
         self.counted = {"turns": 0, "tool_calls": 0}
         self._counting = threading.Lock()
 
-    def count(self, name: str, limit: int | None) -> None:
-        """Take one more."""
+    def count(self, name: str, limit: int | None) -> LimitExceeded | None:
+        """Take one more, or say why not."""
         with self._counting:
             if limit is not None and self.counted[name] >= limit:
-                raise _exceeded(name, limit)
+                return _exceeded(name, limit)
             self.counted[name] += 1
+        return None
 
     def add(self, usage: Usage, cost: float) -> None:
         with self._counting:
             self.tokens += (usage.input or 0) + (usage.output or 0)
             self.cost += cost
+
+
+def _model_of(step: ModelStep) -> str:
+    response: Any = step.response
+    named = response.get("model") if isinstance(response, Mapping) else None
+    return str(named or step.request.get("model") or "")
+
+
+def _now() -> float:
+    with shielded():  # what is to end has been stopped already
+        return now()
 
 
 def _exceeded(limit: str, value: float, advice: str = "") -> LimitExceeded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 from collections.abc import Callable, Sequence
@@ -17,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 class DecisionLog(ObjectInterpretation[Any, Any]):
     """Keep every decision about an effect: who asked for what, by which rule it was decided, and when.
+
+    Arguments are kept as they were then, requests to models are not.
 
     Effects are decided about where a policy is installed; without one there is nothing to keep. Of a run that is
     resumed, what it does again from its journal is not decided again.
@@ -55,7 +58,10 @@ class DecisionLog(ObjectInterpretation[Any, Any]):
         return tuple(self._records)
 
     def to_json_lines(self) -> str:
-        """The records as one line of JSON each: names and reasons, and none of the arguments."""
+        """The records as one line of JSON each: names and codes of reasons, without arguments and messages.
+
+        The message of a decision may quote an argument.
+        """
         return "".join(json.dumps(row(record), ensure_ascii=False) + "\n" for record in self._records)
 
     @implements(decided)
@@ -64,8 +70,8 @@ class DecisionLog(ObjectInterpretation[Any, Any]):
         fwd()
 
     def add(self, record: DecisionRecord) -> None:
-        """Keep a record."""
-        self._records.append(record)
+        """Keep a record, without the request of a model call, which would hold the conversation again at each turn."""
+        self._records.append(_kept(record))
         try:
             if self._sink is not None:
                 self._sink(record)
@@ -73,8 +79,23 @@ class DecisionLog(ObjectInterpretation[Any, Any]):
             _log.exception("the sink of a decision log failed")
 
 
+def _kept(record: DecisionRecord) -> DecisionRecord:
+    effect = record.effect
+    if effect is None:
+        return record
+    # Lists and dicts as they were when it was decided: code may change them later.
+    arguments = {name: _copied(value) for name, value in effect.arguments.items()}
+    return dataclasses.replace(record, effect=dataclasses.replace(effect, request=None, arguments=arguments))
+
+
+def _copied(value: Any) -> Any:
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)(_copied(one) for one in value)
+    return {key: _copied(one) for key, one in value.items()} if type(value) is dict else value
+
+
 def row(record: DecisionRecord) -> dict[str, Any]:
-    """A record as plain JSON, without the arguments."""
+    """A record as plain JSON, without arguments and messages."""
     effect, decision = record.effect, record.decision
     about = (
         {}
@@ -95,7 +116,6 @@ def row(record: DecisionRecord) -> dict[str, Any]:
         **about,
         "disposition": decision.disposition.name,
         "reason_code": decision.reason_code,
-        "message": decision.message,
         "rule": decision.rule,
         "answered_by": record.answer.by if record.answer is not None else None,
     }

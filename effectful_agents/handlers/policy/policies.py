@@ -27,8 +27,12 @@ class Policy(ObjectInterpretation[Any, Any]):
 
     Args:
         judge: Gets the effect, and returns a `Decision`, a `Disposition`, or None where it has nothing to say. A
-            decision with `arguments` amends those of the call; all policies are then asked about the amended call.
+            decision with `arguments` amends those of the call; all policies are then asked about the amended call. True
+            and False are none of these, and deny.
         name: What refusals and the decision log call it; by default the name of the function or class.
+
+    Raises:
+        OptionError: `judge` is no function, or an `async def`.
 
     >>> from effectful_agents import NotHandled, Skill, Tool, handler, harness
     >>> from effectful_agents.testing import ScriptedModel, calls
@@ -53,8 +57,12 @@ class Policy(ObjectInterpretation[Any, Any]):
 
     def __init__(self, judge: Judge | None = None, name: str | None = None) -> None:
         if judge is not None:
-            if not callable(judge) or inspect.iscoroutinefunction(judge):
+            if not callable(judge):
                 raise OptionError(f"`judge` is {judge!r}; it is a plain function that gets a `ProposedEffect`.")
+            if inspect.iscoroutinefunction(judge):
+                raise OptionError(
+                    f"`judge` is {judge!r}, which is no plain function: nobody would await it; use `def`."
+                )
             self.judge = judge
         self.name = name or getattr(judge, "__name__", type(self).__name__)
 
@@ -71,7 +79,8 @@ class Policy(ObjectInterpretation[Any, Any]):
         try:
             decision = as_decision(self.judge(effect))
         except Exception:
-            _log.exception("the policy `%s` failed when it was asked about `%s`; so it denies", self.name, effect.name)
+            about = effect.name or effect.kind
+            _log.exception("the policy `%s` failed when it was asked about `%s`; so it denies", self.name, about)
             decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.")
         return decision.by(self.name)
 
@@ -81,6 +90,8 @@ class Policy(ObjectInterpretation[Any, Any]):
 
 class RiskPolicy(Policy):
     """Decide about tool calls and delegations by their risk.
+
+    To deny what is too risky without asking anybody, give both the same risk.
 
     Args:
         allow: The highest risk that needs nobody's approval.
@@ -107,9 +118,10 @@ class RiskPolicy(Policy):
         if effect.risk <= self.allow:
             return None
         risk = effect.risk.name.lower()
+        words = risk.replace("_", " ")
         if effect.risk <= self.approve:
-            return Decision(Disposition.REQUIRE_APPROVAL, risk, f"`{effect.name}` is a {risk}. May it be done?")
-        return Decision(Disposition.DENY_STEP, risk, f"`{effect.name}` is a {risk}, and that is not allowed.")
+            return Decision(Disposition.REQUIRE_APPROVAL, risk, f"`{effect.name}` is declared {words}. May it be done?")
+        return Decision(Disposition.DENY_STEP, risk, f"`{effect.name}` is declared {words}, and that is not allowed.")
 
     def manifest(self) -> Mapping[str, object]:
         return {"policies": [self.name], "risk": {"allow": self.allow.name, "approve": self.approve.name}}

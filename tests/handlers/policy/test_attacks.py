@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,9 @@ def test_paths_in_other_clothes(code):
         "class I(int):\n    def __gt__(self, o): return False\npay(I(5000))",
         "pay(True + 4999)",
         "pay('5000')",
+        "class F:\n    def __call__(self): return 1\n    def __le__(self, o): return True\npay(F())",
+        "class L(list):\n    def __call__(self): return 1\n    def __iter__(self): return iter([1])\npay(L([5000]))",
+        "pay(type('x'))",
         "pay(5e3)",
     ],
 )
@@ -553,3 +557,25 @@ def test_calls_of_one_turn_that_amend_each_their_own():
     with handler(harness(**NONE)), handler(ScriptedModel(reply, "done")), handler(Policy(judge)):
         assistant("?")
     assert sent == ["x!", "y!"]
+
+
+@pytest.mark.parametrize("executor", ["restricted", "builtin"])
+@pytest.mark.parametrize(
+    "code", ["def never():\n    from boom import x", "def never():\n    from boom.inner import y\n"]
+)
+def test_what_is_imported_is_found_out_without_importing_it(tmp_path, monkeypatch, executor, code):
+    package = tmp_path / "boom"
+    (package / "inner").mkdir(parents=True)
+    for folder in (package, package / "inner"):
+        (folder / "__init__.py").write_text(
+            "from tests.handlers.policy import test_attacks\ntest_attacks.got.append(1)\n"
+        )
+        (folder / "x.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    log, model = DecisionLog(), ScriptedModel(in_repl(code), "done")
+    settings = {"eval_provider": executor, "type_checker": "none"}
+    with handler(harness(**settings)), handler(model), handler(Policy(lambda effect: None)), handler(log):
+        assistant("?")
+    assert got == []
+    assert "boom" not in sys.modules
+    assert any(record.effect is not None and record.effect.name.startswith("boom") for record in log.records)

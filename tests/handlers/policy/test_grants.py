@@ -151,3 +151,31 @@ def test_a_tool_that_is_a_skill_by_another_name():
     with handler(harness(eval_provider="none")), handler(model), handler(GrantEffects()):
         assert outer() == "done"
     assert "`delegate` is not granted" in model.requests[1]["messages"][-1]["content"]
+
+
+class Secretary(Clerk):
+    """You are a secretary."""
+
+    @Skill.define
+    def ask(self, request: str) -> str:
+        """Neatly: {request}"""
+        raise NotHandled
+
+
+def test_a_method_of_a_class_stands_for_those_that_override_it():
+    for of, expected in ((Clerk.ask, []), (Secretary.ask, ["clerk"])):
+        sent.clear()
+        with handler(harness(eval_provider="none")), handler(GrantEffects("model_call", of=of)):
+            for clerk, to in ((Clerk(), "clerk"), (Secretary(), "secretary")):
+                with handler(ScriptedModel(calls("post", to=to), "done")):
+                    clerk.ask("?")
+        assert sent == expected
+
+
+def test_a_method_of_an_instance_stands_for_that_one():
+    one, other = Secretary(), Secretary()
+    with handler(harness(eval_provider="none")), handler(GrantEffects("model_call", of=one.ask)):
+        for clerk, to in ((one, "a"), (other, "b")):
+            with handler(ScriptedModel(calls("post", to=to), "done")):
+                clerk.ask("?")
+    assert sent == ["b"]

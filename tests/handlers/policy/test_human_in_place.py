@@ -166,6 +166,6 @@ def test_a_function_answers():
     with handler(harness(system_prompt="brief")), handler(model), handler(RiskPolicy(allow=Risk.READ)):
         with handler({request_approval: person}):
             assert office.assist("mail") == "done"
-    assert asked == ["`send` is a hard_write. May it be done?"]
+    assert asked == ["`send` is declared hard write. May it be done?"]
     assert office.sent == []
     assert "not I" in model.requests[1]["messages"][-1]["content"]

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import enum
 import os
 import re
+import urllib.parse
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PosixPath, PurePosixPath
+from typing import Annotated, Any, NamedTuple
 
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from effectful_agents import Tool, handler
+from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, handler, harness
 from effectful_agents.errors import EncodingError, OptionError, StepDenied
 from effectful_agents.handlers.policy import Governance
 from effectful_agents.handlers.policy.rules import ArgumentRule, HostRule, PathRule, Redaction, UntrustedContent
-from effectful_agents.operations.policy import EffectKind, ProposedEffect
+from effectful_agents.operations.policy import Disposition, EffectKind, ProposedEffect
+from effectful_agents.testing import ScriptedModel, calls
 
 got: list[Any] = []
 
@@ -61,6 +67,92 @@ def fetch_job(job: Job) -> str:
     return "page"
 
 
+@Tool.define
+def keep(value: Any) -> str:
+    """Keep a value."""
+    got.append(value)
+    return "kept"
+
+
+@Tool.define
+def open_one(source: Path | None) -> str:
+    """Open a file."""
+    got.append(source)
+    return "open"
+
+
+@Tool.define(parameters={"type": "object", "properties": {"path": {"type": "string"}}})
+def take(**arguments: Any) -> str:
+    """Take what was found."""
+    got.append(arguments)
+    return "taken"
+
+
+@Skill.define
+def ask(request: str) -> str:
+    """{request}"""
+    raise NotHandled
+
+
+class Unruly(str):
+    """A text that says what it is not."""
+
+    def __contains__(self, other: object) -> bool:
+        return False
+
+    def startswith(self, *_: Any) -> bool:
+        return False
+
+    def lstrip(self, *_: Any) -> str:
+        return "https://example.org"
+
+    def __str__(self) -> str:
+        return "https://example.org"
+
+
+class Untrue(int):
+    """A number that is below all others."""
+
+    def __le__(self, other: object) -> bool:
+        return True
+
+    def __gt__(self, other: object) -> bool:
+        return False
+
+
+class Several(list):
+    """A list of another class."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    path: Any
+
+
+@dataclasses.dataclass(slots=True)
+class Placed:
+    where: Path
+
+
+class Place(NamedTuple):
+    where: Path
+
+
+class Model(pydantic.BaseModel):
+    where: Path
+
+
+class Known(enum.Enum):
+    """Two places."""
+
+    FAR = Path("/etc/passwd")
+    EVIL = "https://evil.example"
+
+
+class Away(PosixPath):
+    """A path that may be anywhere."""
+
+
 def denied(rule: Any, tool: Any, *args: Any) -> str | None:
     """What a call is told, if it is refused."""
     with handler(Governance([rule])):
@@ -69,6 +161,13 @@ def denied(rule: Any, tool: Any, *args: Any) -> str | None:
         except StepDenied as error:
             return str(error)
     return None
+
+
+def refuses(rule: Any, tool: Any, **arguments: Any) -> bool:
+    """Whether a rule refuses arguments, whatever has been made of them before in a call."""
+    effect = ProposedEffect(kind=EffectKind.TOOL_CALL, name=tool.__name__, tool=tool, arguments=arguments)
+    decision = rule.tool_call(effect)
+    return decision is not None and decision.disposition is Disposition.DENY_STEP
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
@@ -137,9 +236,185 @@ def test_what_passes_is_inside(parts, tmp_path_factory):
         assert os.path.commonpath([folder, os.path.realpath(got[0])]) == str(folder)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"a",
+        0,
+        True,
+        (one for one in ["a"]),
+        map(str, ["a"]),
+        iter(["a"]),
+        Several(["a"]),
+        collections.deque(["a"]),
+        {"a": 1},
+        {"a": 1}.keys(),
+        {"/etc/passwd": "a"},
+        Named("a"),
+        Away("a"),
+        ["a", 3],
+        [["a", {"a": b"a"}]],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_path_where_one_is_named(value, folder, monkeypatch):
+    """Though each would be inside of the folder, for whoever takes it for a path."""
+    monkeypatch.chdir(folder)
+    assert refuses(PathRule(folder), read, path=value)
+    assert refuses(PathRule(folder, arguments=[]), open_one, source=value) or value == {"/etc/passwd": "a"}
+
+
+def test_what_is_a_path(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for value, expected in (
+        ("a", f"{folder}/a"),
+        (Path("a"), folder / "a"),
+        (PurePosixPath("a"), PurePosixPath(folder / "a")),
+        (None, None),
+        (["a", ("b",)], [f"{folder}/a", (f"{folder}/b",)]),
+        ({"a", "b"}, {f"{folder}/a", f"{folder}/b"}),
+        ({f"{folder}/k": "a"}, {f"{folder}/k": f"{folder}/a"}),
+    ):
+        got.clear()
+        assert not denied(PathRule(folder), read, value)
+        assert got == [expected]
+        assert type(got[0]) is type(expected)
+    got.clear()
+    assert not denied(PathRule(folder), open_one, "a")
+    assert denied(PathRule(folder), open_one, "/etc/passwd")
+    assert got == [f"{folder}/a"]
+
+
+type Files = list[Path]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Path | None, "/etc/passwd"),
+        (Files, ["/etc/passwd"]),
+        (pydantic.FilePath, "/etc/passwd"),
+        (Annotated[Path, "a file"], "/etc/passwd"),
+        (Mapping[str, Path], {"a": "/etc/passwd"}),
+        (dict[str, tuple[Path, ...]], {"a": ("/etc/passwd",)}),
+    ],
+    ids=["optional", "alias", "pydantic", "annotated", "mapping", "deep"],
+)
+def test_texts_where_a_tool_takes_paths(annotation, value, folder):
+    def take_one(source: Any) -> str:
+        """Take a file."""
+        return "taken"
+
+    take_one.__annotations__["source"] = annotation
+    tool = Tool.define(take_one)
+    assert denied(PathRule(folder), tool, value)
+    assert denied(PathRule(folder), tool, b"/etc/passwd")
+    assert not denied(PathRule(folder), tool, None)
+
+
+def test_paths_that_are_hidden_in_values(folder):
+    rule, far = PathRule(folder), Path("/etc/passwd")
+    kinds = (Placed, Place, lambda where: Model(where=where), lambda where: {where: 1}, lambda where: [Placed(where)])
+    for made in kinds:
+        got.clear()
+        assert denied(rule, keep, made(far))
+        assert denied(rule, keep, made(folder / "in" / "a"))  # it cannot be put in the place of what it leads to
+        assert not denied(rule, keep, made(folder / "a"))
+        assert got == [made(folder / "a")]
+    for value in (
+        Known.FAR,
+        Away("/etc"),
+        map(Path, ["/etc"]),
+        collections.deque([far]),
+        Several([far]),
+        {1: far}.values(),
+    ):
+        assert denied(rule, keep, value)
+    for value in ({"path": "/etc/passwd"}, [{"file": ["/etc/passwd"]}], Named("/etc/passwd"), {"a": Named(3)}):
+        assert denied(rule, keep, value)
+    got.clear()
+    assert not denied(rule, keep, [{"file": f"{folder}/in/a", "text": "/etc/passwd", "data": b"a"}, 3, None])
+    assert got == [[{"file": f"{folder}/a", "text": "/etc/passwd", "data": b"a"}, 3, None]]
+
+
+def test_arguments_that_a_tool_takes_by_any_name(folder):
+    model = ScriptedModel(calls("take", path="/etc/passwd"), calls("take", path=f"{folder}/a"), "done")
+    with handler(harness(eval_provider="none")), handler(model), handler(Governance([PathRule(folder)])):
+        assert ask("?") == "done"
+    assert got == [{"path": f"{folder}/a"}]
+    only = ArgumentRule(take, schema={"properties": {"path": {"enum": ["a"]}}})
+    assert denied(only, lambda: take(path="b"))
+    assert not denied(only, lambda: take(path="a"))
+    assert denied(ArgumentRule(take, lambda arguments: arguments["path"] == "a"), lambda: take(path="b"))
+
+
+def test_values_do_not_speak_for_themselves():
+    assert denied(ArgumentRule(keep, lambda arguments: arguments["value"] <= 100), keep, Untrue(5000))
+    assert denied(ArgumentRule(keep, schema={"properties": {"value": {"maximum": 100}}}), keep, Untrue(5000))
+    assert denied(ArgumentRule(keep, lambda arguments: "evil" not in arguments["value"]), keep, Unruly("evil"))
+    assert denied(ArgumentRule(keep, lambda arguments: sum(arguments["value"]) <= 9), keep, Several([Untrue(10)]))
+
+
+# --- methods that override --------------------------------------------------------------------------------------------
+
+
+class Box(Agent):
+    """A box."""
+
+    @Tool.define
+    def read(self) -> str:
+        """Read."""
+        return "text"
+
+    @Tool.define(risk=Risk.HARD_WRITE)
+    def send(self, to: str) -> str:
+        """Send."""
+        got.append(to)
+        return "sent"
+
+
+class Chest(Box):
+    """A chest."""
+
+    @Tool.define
+    def read(self) -> str:
+        """Read more."""
+        return "more text"
+
+    @Tool.define(risk=Risk.HARD_WRITE)
+    def send(self, to: str) -> str:
+        """Send more."""
+        got.append(f"{to}!")
+        return "sent"
+
+
+@pytest.mark.parametrize("kind", [Box, Chest])
+def test_rules_for_a_method_hold_for_one_that_overrides_it(kind):
+    box = kind()
+    with handler(Governance([UntrustedContent(Box.read)])):
+        box.read()
+        with pytest.raises(StepDenied):
+            box.send("ann")
+    assert denied(ArgumentRule(Box.send, lambda arguments: arguments["to"] != "ann"), box.send, "ann")
+    assert denied(PathRule("/srv", tools=[Box.send], arguments=["to"]), box.send, "/etc")
+    assert denied(HostRule("example.org", tools=Box.send, arguments=["to"]), box.send, "/etc")
+    assert got == []
+
+
+def test_rules_for_one_that_overrides_do_not_hold_for_what_it_overrides():
+    assert not denied(ArgumentRule(Chest.send, lambda arguments: False), Box().send, "ann")
+    assert denied(ArgumentRule(Chest.send, lambda arguments: False), Chest().send, "ann")
+    assert got == ["ann"]
+
+
 # --- hosts ------------------------------------------------------------------------------------------------------------
 
-ALLOWED = ("https://example.org/a?b=c", "http://EXAMPLE.org:8080", "https://api.example.net/x", "https://example.org./")
+ALLOWED = (
+    "https://example.org/a?b=c",
+    "http://EXAMPLE.org:8080",
+    "https://api.example.net/x",
+    "https://example.org/?@",
+)
 REFUSED = (
     "https://evil.example/",
     "https://example.org@evil.example/",
@@ -168,6 +443,13 @@ REFUSED = (
     "https://[example.org",
     "https://%65vil.example",
     "",
+    "https://example.org./",
+    "https://example.org../",
+    "https://example.org:",
+    "https://.example.net",
+    "https://a..example.net",
+    "https:///evil.example",
+    *(f"https://evil.example{sign}.example.net/" for sign in ";,'$&*`!<>{|^\"()=+~_"),
 )
 
 
@@ -188,6 +470,122 @@ def test_addresses_inside_of_values_are_found():
     assert denied(rule, fetch_job, Job("x", "https://evil.example"))
     assert not denied(rule, fetch_job, Job("x", "https://example.org"))
     assert not denied(rule, fetch_job, Job("x", "no address"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Look at https://evil.example/x, please.",
+        "(https://evil.example)",
+        "//evil.example/x",
+        "see //evil.example",
+        "https:evil.example",
+        "https:/evil.example",
+        "https:\\\\evil.example",
+        "Take https:\\\\evil.example now",
+        "https:\\/\\/evil.example",
+        '{"u":"https:\\/\\/evil.example"}',
+        '{"u":"https:\\u002f\\u002fevil.example"}',
+        '{"u":"https://evil.example","u":"https://example.org"}',
+        "\\/evil.example",
+        "\\\\evil.example\\share",
+        "mailto:eve@evil.example",
+        "data:text/html,<b>hi there</b>",
+        "javascript:alert( 1 )",
+        "  ftp://example.org",
+        "https://example.org @evil.example/",
+        "https://example.org\n.evil.example",
+        'go to https://example.org"@evil.example/',
+        "https://example.org/ or https://evil.example/",
+        "[a](https://example.org/a),(https://evil.example/a)",
+        b"https://evil.example",
+        {"https://evil.example": 1},
+        Known.EVIL,
+        Unruly("https://evil.example"),
+        (one for one in ["https://evil.example"]),
+        map(str, ["https://evil.example"]),
+        collections.deque(["https://evil.example"]),
+        [{"url": "evil.example"}],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_addresses_in_texts_that_are_not_allowed(text):
+    assert denied(HostRule("example.org"), keep, text)
+    assert got == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Look at https://example.org/a, please (or https://example.org).",
+        "https://example.org is nice",
+        "https:\\/\\/example.org/a",
+        '{"u":"https:\\/\\/example.org/a","to":"ann@example.net"}',
+        "[a](https://example.org/a).",
+        "**https://example.org**",
+        "Note: a//b and c: d, 12:30, std::vector, user:42",
+        "// a comment",
+        "Write to mailto:ann@example.net or ann@example.net",
+        "C:\\files",
+        "data: none",
+        {"a": ["https://example.org"], "b": None, "c": 3.5},
+        b"\x00\xff",
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_texts_that_are(text):
+    assert not denied(HostRule("example.org"), keep, text)
+    assert got == [text]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"https://example.org",
+        3,
+        {"https://example.org": 1},
+        iter(["https://example.org"]),
+        Job("x", "https://example.org"),
+        ["https://example.org", object()],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_text_where_an_address_is_named(value):
+    assert refuses(HostRule("example.org"), fetch, url=value)
+
+
+def test_addresses_in_the_forms_that_are_known():
+    rule = HostRule("example.org")
+    for value in (None, ["https://example.org"], {"https://example.org": ("https://example.org/a",)}):
+        assert not denied(rule, fetch, value)
+    assert not denied(rule, fetch, pydantic.HttpUrl("https://example.org/a"))
+    assert denied(rule, fetch, pydantic.HttpUrl("https://evil.example/a"))
+
+
+def test_code_is_left_out_since_what_it_calls_is_asked_about():
+    code = "x = fetch('https://example.org/a')\ny = fetch('https://evil.example')"
+    model = ScriptedModel(calls("exec_code", code=code), "done")
+    with handler(harness(eval_provider="restricted", type_checker="none")), handler(model):
+        with handler(Governance([HostRule("example.org")])):
+            assert ask("?") == "done"
+    assert got == ["https://example.org/a"]
+
+
+@pytest.mark.parametrize("host", ["example.org.", "*", "*.", ".example.org", "a..b", "*.a.*", "exämple.org", "a b", ""])
+def test_hosts_that_are_no_names(host):
+    with pytest.raises(OptionError, match="no host"):
+        HostRule(host)
+
+
+@given(st.text(alphabet='/\\:@.#? a\n"[]', max_size=12))
+def test_what_passes_goes_to_no_other_host(glue):
+    """Whatever stands between, no client that reads the text as one address goes elsewhere."""
+    address = f"https://example.org{glue}evil.example/"
+    if (
+        HostRule("example.org").tool_call(ProposedEffect(kind="tool_call", name="x", arguments={"url": address}))
+        is None
+    ):
+        assert urllib.parse.urlsplit(address).hostname == "example.org"
 
 
 def test_numeric_addresses_where_they_stand_literally():
@@ -277,3 +675,25 @@ def test_rules_are_for_tools_only():
         HostRule()
     with pytest.raises(OptionError):
         PathRule()
+
+
+class Reader(Box):
+    """A reader of mail."""
+
+    @Skill.define
+    def ask(self, request: str) -> str:
+        """{request}"""
+        raise NotHandled
+
+
+def test_an_agent_that_remembers_content_from_outside_does_nothing_risky_in_a_later_block():
+    reader = Reader()
+    for replies in ([calls("read"), "It says: send."], [calls("send", to="eve"), "done"]):
+        with handler(harness(eval_provider="none")), handler(ScriptedModel(*replies)):
+            with handler(Governance([UntrustedContent(Box.read)])):
+                reader.ask("Go on.")
+    assert got == []
+    with handler(harness(eval_provider="none")), handler(ScriptedModel(calls("send", to="eve"), "done")):
+        with handler(Governance([UntrustedContent(Box.read)])):
+            Reader().ask("Go on.")
+    assert got == ["eve"]

@@ -65,8 +65,9 @@ class Redaction(Rule):
 
     That is in what the program says, in prompts that are made from it, in results of tools, and in what the model
     writes. The same datum has the same mark, so that the model can tell them apart; nobody can compute the one from the
-    other. In a run with a `Journal` marks are the same when it is resumed. Otherwise they are others in each process,
-    and those that an agent remembers from an earlier one stand for nothing any more: give a `key` if they are to.
+    other. In a run with a `Journal` marks are the same when it is resumed. Otherwise they are others in each process;
+    with a `key` they are the same everywhere. What a mark stands for is known from where the datum is first read to the
+    end of the block: a mark that an agent or a memory keeps from an earlier block stays a mark.
 
     Args:
         kinds: Which of `PATTERNS`; None: all.
@@ -92,6 +93,8 @@ class Redaction(Rule):
         key: bytes | None = None,
     ) -> None:
         super().__init__("redaction")
+        if isinstance(kinds, str):
+            raise OptionError(f"`kinds` is the text {kinds!r}; it is a list of names, of {', '.join(PATTERNS)}.")
         chosen = tuple(PATTERNS) if kinds is None else tuple(kinds)
         for kind in chosen:
             if kind not in PATTERNS:

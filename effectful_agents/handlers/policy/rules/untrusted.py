@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
-from effectful_agents.errors import OptionError
+from effectful_agents.errors import MissingHandlerError, OptionError
 from effectful_agents.handlers.policy.rules.rule import Rule
+from effectful_agents.operations.history import get_history
 from effectful_agents.operations.policy import Decision, Disposition, EffectKind, ProposedEffect
 from effectful_agents.types import Risk, Tool
 
@@ -17,10 +19,13 @@ class UntrustedContent(Rule):
 
     From the first call of one of the tools on, to the end of the block, the model sees results of tools between two
     lines that they cannot contain, and what is riskier than `risk` is not done any more, whoever asks for it: the model
-    may be following what it read. Let a person decide instead with `then=Disposition.REQUIRE_APPROVAL`.
+    may be following what it read. So it is from the first call of a tool on in a conversation that holds such content
+    already, as that of an agent does in a later block. Let a person decide instead with
+    `then=Disposition.REQUIRE_APPROVAL`.
 
     Args:
-        sources: The tools that bring in content of others: a web page, a mail, a file.
+        sources: The tools that bring in content of others: a web page, a mail, a file. A method also stands for one
+            that overrides it in a derived class.
         risk: The highest risk of what may still be done.
         then: What becomes of what is riskier.
 
@@ -53,21 +58,36 @@ class UntrustedContent(Rule):
 
     def begin(self) -> None:
         self._was_read = False
+        self._looked_at = 0, 0
 
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
         if effect.calls(*self.sources):
             # When it is called, and not when its result is there: several calls of a turn may run at once.
             self._was_read = True
             return None
+        self._was_read = self._was_read or self._is_in_conversation()
         if not self._was_read or effect.kind not in _CALLS or effect.risk <= self.risk:
             return None
         message = f"`{effect.name}` may not be called any more, since content from outside was read before."
         return Decision(self.then, "untrusted_content", message)
 
+    def _is_in_conversation(self) -> bool:
+        """Whether a conversation that goes on holds such content; of one that grows the new messages are looked at."""
+        try:
+            history = get_history()
+        except MissingHandlerError:  # outside of calls
+            return False
+        known, seen = self._looked_at
+        begin = seen if known == id(history) and seen <= len(history) else 0
+        self._looked_at = id(history), len(history)
+        return any(_MARKED.search(str(message.get("content"))) for message in history[begin:])
+
     def tool_result(self, text: str, /) -> str:
         # That of any tool: code, or another skill, may have read the content and give it on.
         return as_data(text) if self._was_read else text
 
+
+_MARKED = re.compile(r"\[data [0-9a-f]{16}: from outside;")
 
 _CALLS = frozenset({EffectKind.TOOL_CALL, EffectKind.DELEGATE})
 
