@@ -80,6 +80,8 @@ ENDLESS = {
     ),
     "dropwhile": "import itertools\nnext(itertools.dropwhile(lambda x: True, range(10 ** 15)))",
     "batched": "import itertools\nmax(itertools.batched(range(10 ** 15), 2))",
+    "shlex": "import shlex\nshlex.split(\"'\" + 'a' * 10 ** 6)",
+    "tomllib": "import tomllib\ntomllib.loads(''.join(f'a{i} = [1, 2, 3]\\n' for i in range(200_000)))",
     "difflib": "import difflib\nx = list(range(99)) * 99\ndifflib.SequenceMatcher(None, x, x[::-1]).ratio()",
 }
 

@@ -59,6 +59,20 @@ HUGE = {
     "random choices": "import random\nrandom.choices([1], k=10 ** 10)",
     "an integer of a decimal": "from decimal import Decimal\nint(Decimal('1e10000000000'))",
     "a power of a fraction": "from fractions import Fraction\nFraction(3, 2) ** 10 ** 9",
+    "separators": "import json\njson.dumps([1] * 500, separators=('a' * 1000, 'b'))",
+    "separators of an encoder": "import json\njson.JSONEncoder(separators=('a' * 1000, 'b')).encode([1] * 500)",
+    "answers for JSON": "import json\njson.dumps([object()] * 100, default=lambda o: 'a' * 1000)",
+    "answers of an encoder": (
+        "import json\nclass E(json.JSONEncoder):\n  def default(self, o): return 'a' * 1000\n"
+        "json.dumps([object()] * 100, cls=E)"
+    ),
+    "a format of a decimal by method": "from decimal import Decimal\nDecimal(1).__format__('300000000')",
+    "a format of a decimal by class": "from decimal import Decimal\nDecimal.__format__(Decimal(1), '300000000')",
+    "a format of decimals": "from decimal import Decimal\nlist(map(Decimal.__format__, [Decimal(1)], ['300000000']))",
+    "a format of a complex number": "(1j).__format__('300000000')",
+    "a format of a fraction by method": "from fractions import Fraction\nFraction(1).__format__('300000000')",
+    "a format of a fraction by class": "from fractions import Fraction\nFraction.__format__(Fraction(1), '300000000')",
+    "a format of a time by method": "import datetime\ndatetime.datetime(2024, 1, 1).__format__('%A %B' * 20_000)",
     "indentation": "import json\njson.dumps([1], indent=10 ** 10)",
     "a list of a range, by an alias": "list[int](range(10 ** 10))",
     "a list of a range, by a cache": "import functools\nfunctools.cache(list)(range(10 ** 10))",

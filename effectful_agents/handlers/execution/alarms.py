@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from effectful_agents.errors import CodeStopped
-from effectful_agents.handlers.execution.kinds import is_inside
+from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, is_inside
 from effectful_agents.handlers.execution.nesting import Nesting
 
 __all__ = ["alarm", "interrupt", "is_directly_inside", "uninterrupted"]
@@ -171,6 +171,8 @@ _HELPERS = frozenset(
 )
 """Modules of the library that those which the code may import are made with."""
 
+_TOPS = _HELPERS | {name.partition(".")[0] for name in ALLOWED_MODULES}
+
 _FAMILY = __name__.rpartition(".")[0]
 
 
@@ -188,7 +190,7 @@ def is_directly_inside(frame: FrameType | None, is_code: IsCode) -> bool:
             return not _is_freed(frame.f_back)
         module = frame.f_globals.get("__name__", "")
         top = module.partition(".")[0]
-        if module == _NESTING or not (is_inside(module) or top in _HELPERS or module.startswith(_FAMILY)):
+        if module == _NESTING or not (is_inside(module) or top in _TOPS or module.startswith(_FAMILY)):
             return False
         frame = frame.f_back
     return False

@@ -160,7 +160,7 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
     if issubclass(kind, type):
         _check_class(obj, name)
     elif kind in CALLABLES:
-        if name not in _FUNCTION_NAMES and name not in getattr(obj, "__dict__", ()):
+        if name not in _FUNCTION_NAMES and name not in getattr(obj, "__dict__", ()) and not _is_absent(obj, kind, name):
             raise AttributeError(f"`{name}` of a function is not available here.")
     elif kind is types.GeneratorType:
         if name not in _GENERATOR_NAMES:
@@ -170,6 +170,11 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
     elif issubclass(kind, Operation) and name not in _FUNCTION_NAMES:
         _check_operation(obj, name)
     return obj
+
+
+def _is_absent(function: Any, kind: type, name: str) -> bool:
+    """Whether a function of the code has no such attribute, and none that is kept back either."""
+    return kind is types.FunctionType and function.__builtins__ is RESTRICTED and not hasattr(kind, name)
 
 
 def _check_operation(operation: Any, name: str) -> None:

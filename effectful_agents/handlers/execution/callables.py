@@ -10,11 +10,12 @@ import io
 import re
 import types
 from abc import ABCMeta
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution import methods, sizes
-from effectful_agents.handlers.execution.callbacks import ALIASES, CACHED, is_enumeration
+from effectful_agents.handlers.execution.callbacks import ALIASES, CACHED, calls_nothing, is_enumeration
 from effectful_agents.handlers.execution.kinds import (
     DOCUMENTED,
     PLAIN,
@@ -32,7 +33,10 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.names import is_private, is_standard
 from effectful_agents.runtime import Operation
 
-__all__ = ["OwnDispatch", "answering", "guarded", "returned", "stored"]
+__all__ = ["CALLEE", "OwnDispatch", "allowed", "answering", "check_fields", "guarded", "returned", "stored"]
+
+CALLEE: list[Callable[[Any], Any]] = []
+"""`calls.callee`, set by that module, which this one cannot import."""
 
 # The last is the kind of methods that are told which class they are of.
 _METHODS = (types.BuiltinFunctionType, types.MethodWrapperType, type(re.compile("").sub))
@@ -40,7 +44,16 @@ _DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType, types.C
 
 
 def stored(value: Any) -> Any:
-    """What may be kept in a class in the place of this value: from there the interpreter calls it, past every guard.
+    """What may be kept in a class or an object in the place of this value: from there the library calls it.
+
+    Raises:
+        TypeError: It is something that the code cannot call.
+    """
+    return value if type(value) in PLAIN else _looked_at(allowed(value))
+
+
+def allowed(value: Any) -> Any:
+    """A value that may be kept, as it is, where what it is called with is looked at in another way.
 
     Raises:
         TypeError: It is something that the code cannot call.
@@ -50,9 +63,19 @@ def stored(value: Any) -> Any:
         return value
     if isinstance(value, _WRAPPERS):
         return _checked_wrapper(value)
+    if isinstance(value, tuple):
+        check_fields(value)
     if kind.__module__ == SANDBOX or not callable(value):
         return value
     return guarded(value)
+
+
+def check_fields(value: Any) -> None:
+    """Raise if a named tuple has a field that the code cannot call: as an attribute, somebody else may call it."""
+    if isinstance(value, tuple) and type(value) is not tuple:
+        for field in tuple.__iter__(value):
+            if stored(field) is not field and type(field) is functools.partial:
+                raise TypeError("a partial function that calls what it gets cannot be a field here; write a function.")
 
 
 def returned(value: Any) -> Any:
@@ -64,7 +87,51 @@ def returned(value: Any) -> Any:
     kind = type(value)
     if kind in PLAIN or kind.__module__ == SANDBOX or not callable(value):
         return value
-    return value if kind is type and value in _KINDS else guarded(value)
+    return value if kind is type and value in _KINDS else _looked_at(guarded(value))
+
+
+def _looked_at(value: Any) -> Any:
+    """What is called in the place of a function that calls or keeps what it gets: a guard then sees what that is."""
+    kind = type(value)
+    if kind.__module__ == SANDBOX or kind not in _PASSED_ON or calls_nothing(value):
+        return value
+    return _Guarded(value)
+
+
+class _Guarded:
+    """A function of the library that is an attribute: whoever calls it does so by the guard of calls."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return CALLEE[0](self._function)(*args, **kwargs)
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        kind = type(self._function)
+        get = None if kind is functools.partial else getattr(kind, "__get__", None)
+        bound = self._function if get is None or obj is None else get(self._function, obj, owner)
+        return self if bound is self._function else _Guarded(bound)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _TOLD:
+            raise AttributeError(f"`{name}` of a function is not available here.")
+        return getattr(self._function, name)
+
+    def __eq__(self, other: object) -> bool:
+        return self._function == (other._function if isinstance(other, _Guarded) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+
+_TOLD = frozenset({"__name__", "__qualname__", "__doc__", "func", "args", "keywords"})
+_PASSED_ON = frozenset({types.FunctionType, types.MethodType, *_METHODS, *_DESCRIPTORS, functools.partial, CACHED})
 
 
 _KINDS = frozenset({types.FunctionType, types.MethodType, types.GeneratorType})
@@ -180,6 +247,8 @@ def _checked_function(function: types.FunctionType) -> Any:
     if name == "register" and module == "functools":  # of a dispatcher of the program; the code's own have another
         _refuse(function)
     is_method = "." in function.__code__.co_qualname
+    if name == "__format__" and is_inside(module):
+        return _checked_unbound(function)
     if not is_inside(module) or not is_method or not ("<locals>" in function.__code__.co_qualname or _is_public(name)):
         _refuse(function)
     return function
@@ -216,6 +285,8 @@ def _measured(method: types.MethodType) -> Any:
         return functools.partial(_defined, method)
     if isinstance(target, _WRAPPING) and name in methods.CHECKS and is_standard(method.__func__.__module__):
         return functools.partial(methods.checked_wrapped, method)
+    if name == "__format__" and is_inside(method.__func__.__module__):
+        return functools.partial(methods.checked_call, method)
     other = methods.instead_of(type(target), name) if isinstance(target, Fraction) else None
     return method if other is None else functools.partial(other, target)
 
@@ -260,6 +331,8 @@ def _checked_method(method: Any) -> Any:
     other = methods.instead_of(type(target), name)
     if other is not None:
         return functools.partial(other, target)
+    if name == "__format__" and not isinstance(target, type):
+        return functools.partial(methods.checked_call, method)
     if isinstance(target, _SIZED):
         if name in sizes.FORMATS:
             return functools.partial(sizes.FORMATS[name], target)
@@ -288,6 +361,8 @@ def _checked_descriptor(descriptor: Any) -> Any:
     other = methods.instead_of(owner, name)
     if other is not None:
         return other
+    if name == "__format__":
+        return _checked_unbound(descriptor)
     if owner.__module__ in ("builtins", "array", "collections") or owner in _STREAMS:
         if name in sizes.FORMATS:
             return sizes.FORMATS[name]

@@ -20,7 +20,7 @@ from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution import limits, methods, showing, sizes, spreading
-from effectful_agents.handlers.execution.callables import guarded, stored
+from effectful_agents.handlers.execution.callables import CALLEE, check_fields, guarded
 from effectful_agents.handlers.execution.callbacks import (
     ALIASES,
     CACHED,
@@ -52,7 +52,7 @@ from effectful_agents.handlers.execution.makers import checked_arguments
 from effectful_agents.handlers.execution.sizes import check_bits
 from effectful_agents.handlers.execution.streams import in_pieces, stream, taken
 
-__all__ = ["apply", "callee", "check_fields", "check_members"]
+__all__ = ["apply", "callee", "check_members"]
 
 
 def callee(function: Any) -> Any:
@@ -99,6 +99,9 @@ def _slow_callee(function: Any, kind: type) -> Any:
     if checked is function and kind is functools.partial:
         return functools.partial(callee(checked.func), *checked.args, **checked.keywords)
     return functools.partial(_outside, checked)
+
+
+CALLEE.append(callee)
 
 
 def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -334,13 +337,6 @@ class _Enumeration:
 
     def __len__(self) -> int:
         return len(self._enumeration)
-
-
-def check_fields(value: Any) -> None:
-    """Raise if a named tuple has a field that the code cannot call: as an attribute, somebody else may call it."""
-    if isinstance(value, tuple) and type(value) is not tuple:
-        for field in tuple.__iter__(value):
-            stored(field)
 
 
 def _argument(value: Any, keeps: bool | None, function: Any) -> Any:

@@ -31,7 +31,7 @@ from effectful_agents.handlers.execution.attributes import (
     set_attribute,
     writable,
 )
-from effectful_agents.handlers.execution.callables import returned
+from effectful_agents.handlers.execution.callables import check_fields, returned
 from effectful_agents.handlers.execution.classes import build_class
 from effectful_agents.handlers.execution.contexts import within
 from effectful_agents.handlers.execution.hints import annotated
@@ -156,7 +156,7 @@ def delegated(values: Any) -> Any:
     kind = type(values)
     if kind is not types.GeneratorType:
         values = iter(values if kind.__module__ == SANDBOX else streams.taken(values, kept=False))
-    calls.check_fields(values)
+    check_fields(values)
     return opened(values)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from effectful_agents.encoding import decode, dumps, encode, json_schema
 from effectful_agents.encoding.names import plain_type
 from effectful_agents.errors import AgentsError
+from effectful_agents.handlers.execution.kinds import is_own
 from effectful_agents.operations.code import copied
 from effectful_agents.runtime import Operation
 from effectful_agents.types import Tool
@@ -21,7 +22,8 @@ __all__ = ["handed_over"]
 def handed_over(tool: Tool[..., Any], bound: inspect.BoundArguments) -> inspect.BoundArguments:
     """The arguments as values of the declared types, made anew: none of them is of a class of the code.
 
-    A value of a type that has no form in JSON, such as a function or a table, is handed over as it is.
+    A function where one is asked for, and a value of a type that has no form in JSON, such as a table, is handed over
+    as it is. That a value of another kind can be called as well does not make it a function.
 
     Raises:
         TypeError: One does not fit its parameter.
@@ -47,6 +49,8 @@ def _plain(value: Any, tp: Any, name: str) -> Any:
     exact = copied(value)
     if tp is Any or tp is object or tp is inspect.Parameter.empty:
         return exact
+    if callable(exact) and _takes_functions(tp):
+        return _as_function(exact)
     try:
         json_schema(tp)
     except AgentsError:  # only code can give such a value
@@ -71,3 +75,8 @@ def _takes_functions(tp: Any) -> bool:
     if isinstance(origin, type) and issubclass(origin, _FUNCTIONS):
         return True
     return origin in (typing.Union, UnionType) and any(map(_takes_functions, typing.get_args(plain)))
+
+
+def _as_function(value: Any) -> Any:
+    """A function in the place of an object of the code that can be called: such a one says of itself what it likes."""
+    return (lambda *args, **kwargs: value(*args, **kwargs)) if is_own(type(value)) else value

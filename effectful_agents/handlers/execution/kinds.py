@@ -294,10 +294,7 @@ def is_stand_in(module: object) -> bool:
 
 
 def is_of_library(module: object) -> bool:
-    """Whether a module is one of the standard library, or defines what stands for something in it.
-
-    What is private there is so to both, and neither is written to.
-    """
+    """The same of the standard library and of what stands for something in it."""
     return is_standard(module) or is_stand_in(module)
 
 
@@ -394,7 +391,7 @@ def _ancestors(cls: type) -> tuple[type, ...]:
 
 
 def check_private(obj: Any, name: str) -> None:
-    """Raise if a name with an underscore belongs to the standard library: what is there is not for everybody."""
+    """Raise if a name with an underscore belongs to the library: what is there is not for everybody."""
     if is_private(name) and name not in DOCUMENTED and is_of_library(owner_of(obj, name).__module__):
         raise AttributeError(f"`{name}` is private to `{owner_of(obj, name).__name__}`, and not available here.")
 

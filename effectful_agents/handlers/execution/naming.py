@@ -12,15 +12,13 @@ from typing import Any, override
 from effectful_agents.generated import awaits_at_top
 from effectful_agents.handlers.execution.displays import DisplayPolicy
 from effectful_agents.handlers.execution.kept_back import KEPT_BACK, instead
-from effectful_agents.handlers.execution.names import is_attribute, is_identifier
+from effectful_agents.handlers.execution.names import is_identifier
 from effectful_agents.handlers.execution.nodes import at, call
 
 __all__ = ["READ", "NamingPolicy"]
 
-_FREE = frozenset({"__cause__", "__context__", "__notes__"})
-READ = _FREE | {"__class__", "__dict__"}
-"""Special attributes that may be read with a dot, in versions of their own (`reading`), the last two in some places."""
-_TAKING = frozenset({"dict", "len", "list", "print", "sorted", "str"})
+READ = frozenset({"__cause__", "__context__", "__notes__", "__class__", "__dict__"})
+"""Special attributes that may be read with a dot, in versions of their own (`reading`)."""
 
 _ASYNC = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
 _LOOKS = frozenset({"isinstance", "issubclass"})
@@ -29,16 +27,15 @@ _LOOKS = frozenset({"isinstance", "issubclass"})
 class NamingPolicy(DisplayPolicy):
     """Says what to write in the place of names that are kept back, and writes guards for those that are given.
 
-    `x.__class__` is `type(x)` where an attribute of it is read, where it is called, compared, or given to `isinstance`.
-    `x.__dict__` is `vars(x)` where something is done with it at once.
+    `x.__class__` is `type(x)`, and `x.__dict__` is `vars(x)`, where they are read.
     `BaseException` means `Exception` in annotations and in `isinstance`: the code sees no others.
     """
 
     def __init__(self, errors: Any = None, warnings: Any = None, used_names: Any = None) -> None:
         super().__init__(errors, warnings, used_names)
         self._bound: frozenset[str] = frozenset()
-        self._reads: set[ast.AST] = set()
         self._exceptions_named: set[ast.AST] = set()
+        self._patterns: set[ast.AST] = set()
         self._awaits: set[ast.AST] = set()
 
     def look_over(self, node: ast.AST) -> None:
@@ -46,9 +43,8 @@ class NamingPolicy(DisplayPolicy):
         nodes = list(ast.walk(node))
         self._awaits = set(awaits_at_top(node))
         self._bound = frozenset(name for one in nodes for name in _bound_by(one))
+        self._patterns = {name for one in nodes for name in _named_by(one)}
         for one in nodes:
-            self._reads.update(read for read in _where_classes_are_read(one) if _reads(read, "__class__"))
-            self._reads.update(read for read in _where_attributes_are_read(one) if _reads(read, "__dict__"))
             self._exceptions_named.update(filter(_is_base_exception, _where_exceptions_are_named(one)))
 
     def _whole(self, node: Any) -> ast.AST:
@@ -93,7 +89,7 @@ class NamingPolicy(DisplayPolicy):
         """What reads a special attribute, if it may be read here."""
         if not isinstance(node.ctx, ast.Load):
             return None
-        if node in self._reads or node.attr in _FREE:
+        if node.attr in READ and node not in self._patterns:
             return call(node, "_special_", self.visit(node.value), ast.Constant(node.attr))
         return None
 
@@ -134,34 +130,11 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
             yield name
 
 
-def _reads(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load)
-
-
-def _where_classes_are_read(node: ast.AST) -> Iterator[ast.AST]:
-    match node:
-        case ast.Attribute(value, name) if is_attribute(name):
-            yield value
-        case ast.Call(ast.Name(name), arguments) if name in _LOOKS:
-            yield from arguments[1:]
-        case ast.Call(function):
-            yield function
-        case ast.Compare(left, _, others):
-            yield from (left, *others)
-
-
-def _where_attributes_are_read(node: ast.AST) -> Iterator[ast.AST]:
-    match node:
-        case ast.Attribute(value, name) if not name.startswith("_"):
-            yield value
-        case ast.Subscript(value) | ast.keyword(None, value):
-            yield value
-        case ast.Call(ast.Name(name), arguments) if name in _TAKING:
-            yield from arguments
-        case ast.Compare(_, _, others):
-            yield from others
-        case ast.Dict(keys, values):
-            yield from (value for key, value in zip(keys, values, strict=True) if key is None)
+def _named_by(pattern: ast.AST) -> Iterator[ast.AST]:
+    """The name in a pattern, which may have a dot, and where there is no room for a call."""
+    match pattern:
+        case ast.MatchValue(name) | ast.MatchClass(name):
+            yield name
 
 
 def _is_base_exception(node: ast.AST) -> bool:

@@ -69,7 +69,7 @@ class Attributes(dict[str, Any]):
     def __delitem__(self, name: str) -> None:
         obj = _object_of(self)
         dict.__delitem__(self, name)
-        delete_attribute(obj, name)
+        _drop(obj, name)
 
     @override
     def update(self, *args: Any, **kwargs: Any) -> None:
@@ -111,6 +111,9 @@ class Attributes(dict[str, Any]):
         for name in list(dict.__iter__(self)):
             Attributes.__delitem__(self, name)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return dict, (dict(dict.items(self)),)  # a copy is nobody's
+
 
 _keep_object, _object_of = Attributes._of.__set__, Attributes._of.__get__
 
@@ -122,7 +125,28 @@ def _put(obj: Any, name: Any, value: Any) -> None:
     check_name(obj, name)
     # Not by the `__setattr__` of the class: it may be what writes here.
     writable(obj, name)
-    object.__setattr__(obj, name, stored(value))
+    value = stored(value)
+    if _is_described(obj, name):
+        object.__getattribute__(obj, "__dict__")[name] = value
+    else:
+        object.__setattr__(obj, name, value)
+
+
+def _drop(obj: Any, name: Any) -> None:
+    if not _is_described(obj, name):
+        delete_attribute(obj, name)
+        return
+    check_name(obj, name)
+    writable(obj, name)
+    del object.__getattribute__(obj, "__dict__")[name]
+
+
+def _is_described(obj: Any, name: str) -> bool:
+    """Whether a descriptor of the code stands for an attribute: it may be what reads and writes here."""
+    for cls in type(obj).__mro__ if is_own(type(obj)) else ():
+        if name in vars(cls):
+            return is_own(cls) and is_own(type(vars(cls)[name]))
+    return False
 
 
 def _attributes_of(obj: Any) -> dict[str, Any]:
@@ -136,17 +160,21 @@ def _attributes_of(obj: Any) -> dict[str, Any]:
     if type(found) is not dict:
         raise TypeError(f"a `{kind.__name__}` has no attributes of its own.")
     made = Attributes()
-    dict.update(made, _readable(obj, list(found)))
+    dict.update(made, _readable(obj, found))
     _keep_object(made, obj)
     return made
 
 
-def _readable(obj: Any, names: list[Any]) -> dict[str, Any]:
+def _readable(obj: Any, values: dict[Any, Any]) -> dict[str, Any]:
     found = {}
-    for name in names:
+    for name, value in list(values.items()):
         if type(name) is str and is_attribute(name):
             try:
-                found[name] = get_attribute(obj, name)
+                if _is_described(obj, name):
+                    check_name(obj, name)
+                    found[name] = check_value(value)
+                else:
+                    found[name] = get_attribute(obj, name)
             except (AttributeError, ImportError, TypeError):
                 continue  # what is not available is not there
     return found

@@ -129,6 +129,17 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
         dont_inherit: bool = False,
         optimize: int = -1,
     ) -> CodeType:
+        try:
+            return self._compiled(source, filename, mode, flags, optimize)
+        except RecursionError:
+            raise SyntaxError(
+                "an expression or a chain of `elif` is too long here: the parts lie in each other. "
+                "Write several statements, a loop, or `sum` or `join` of a list."
+            ) from None
+
+    def _compiled(
+        self, source: str | ast.AST, filename: str, mode: Literal["exec", "eval", "single"], flags: int, optimize: int
+    ) -> CodeType:
         # Not by `compile_restricted`: it drops the flags, and has the code inherit the future imports of its own
         # module, so that every annotation would silently become a text.
         tree = ast.parse(source, filename, mode) if isinstance(source, str) else copy.deepcopy(source)

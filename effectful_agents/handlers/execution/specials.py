@@ -12,7 +12,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from effectful_agents.handlers.execution.callables import returned, stored
+from effectful_agents.handlers.execution.callables import allowed, returned, stored
 from effectful_agents.handlers.execution.callbacks import calls_nothing, is_enumeration
 from effectful_agents.handlers.execution.calls import callee
 from effectful_agents.handlers.execution.exact import exact
@@ -45,7 +45,7 @@ def kept(name: str, value: Any) -> Any:
     Raises:
         TypeError: It is something that the code cannot call.
     """
-    value = stored(value)
+    value = allowed(value) if name.startswith("__") else stored(value)
     if name.startswith("__") and callable(value) and (not calls_nothing(value) or is_enumeration(value)):
         value = _with_guard(name, value)
     if name in _REFLECTED and value is not None:

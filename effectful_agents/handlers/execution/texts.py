@@ -240,8 +240,10 @@ Formatter.__module__ = "string"
 # --- JSON ---------------------------------------------------------------------------------------------------------
 
 
-def _check_json(value: Any, indent: Any) -> None:
+def _check_json(value: Any, indent: Any, separators: Any = None) -> None:
     characters, count = length_shown(value)
+    if separators is not None:
+        characters += count * sum([length(one) for one in separators])
     indent = exact(indent)
     if indent is not None and indent != 0:
         check_count(indent)
@@ -260,18 +262,37 @@ def _depth(value: Any) -> int:
     return depth if depth < 100 else current().size
 
 
+def _with_counted(options: dict[str, Any]) -> dict[str, Any]:
+    """Options whose `default` gives no more altogether than one value may have."""
+    answer = options.get("default")
+    return options if answer is None else {**options, "default": _counted(answer)}
+
+
+def _counted(answer: Any) -> Any:
+    total = 0
+
+    def counted(value: Any) -> Any:
+        nonlocal total
+        made = answer(value)
+        total += length_shown(made)[0]
+        check_size(total, "The text")
+        return made
+
+    return counted
+
+
 @replace(json.dumps)
 def dumps(obj: Any, *, indent: Any = None, **options: Any) -> str:
     """`json.dumps`."""
-    _check_json(obj, indent)
-    return json.dumps(obj, indent=indent, **options)
+    _check_json(obj, indent, options.get("separators"))
+    return json.dumps(obj, indent=indent, **_with_counted(options))
 
 
 @replace(json.dump)
 def dump(obj: Any, fp: Any, *, indent: Any = None, **options: Any) -> None:
     """`json.dump`."""
-    _check_json(obj, indent)
-    json.dump(obj, fp, indent=indent, **options)
+    _check_json(obj, indent, options.get("separators"))
+    json.dump(obj, fp, indent=indent, **_with_counted(options))
 
 
 @replace(json.JSONEncoder)
@@ -280,13 +301,21 @@ class JSONEncoder(json.JSONEncoder):
 
     @override
     def encode(self, o: Any) -> str:
-        _check_json(o, self.indent)
+        _check_json(o, self.indent, (self.item_separator, self.key_separator))
         return super().encode(o)
 
     @override
     def iterencode(self, o: Any, _one_shot: bool = False) -> Any:
-        _check_json(o, self.indent)
-        return super().iterencode(o, _one_shot)
+        _check_json(o, self.indent, (self.item_separator, self.key_separator))
+        # The encoder in C takes `default` along when it is made, before anything is encoded.
+        own, answer = vars(self), self.default
+        before = {"default": own["default"]} if "default" in own else {}
+        own["default"] = _counted(answer)
+        try:
+            return super().iterencode(o, _one_shot)
+        finally:
+            del own["default"]
+            own.update(before)
 
 
 JSONEncoder.__module__ = "json.encoder"
