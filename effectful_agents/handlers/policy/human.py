@@ -149,6 +149,11 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         self._encode, self._decode = encode_token, decode_token
         self._offers = ToolSet([_ask_user] if ask_user else [])
 
+    @property
+    def has_binding(self) -> bool:
+        """Whether it says itself who may answer."""
+        return self._binding is not None
+
     # --- in the run ---------------------------------------------------------------------------------------------------
 
     @implements(request_approval)
