@@ -260,9 +260,7 @@ def _awaited(value: Any) -> Any:
     if inspect.isawaitable(value):
         value = wait(value)
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
-        raise ConfigurationError(
-            "a program of a host returns its value; this one gave a generator."
-        )
+        raise ConfigurationError("a program of a host returns its value; this one gave a generator.")
     return value
 
 
