@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from effectful_agents.encoding.faithful import faithful
 from effectful_agents.encoding.records import dumps
 from effectful_agents.encoding.tools import tool_codec
 from effectful_agents.encoding.values import encode
@@ -65,27 +67,29 @@ def _digest(data: Any) -> str:
 
 
 def shown_arguments(effect: ProposedEffect, *, strict: bool = False) -> dict[str, Any]:
-    """The arguments of an effect as JSON.
+    """The arguments of an effect as JSON that makes the same values again, where there is such JSON.
 
     Args:
         effect: The effect.
-        strict: Whether each must have such a form; otherwise only the class is told of one that has none.
+        strict: Whether each must have such a form; otherwise what there is to tell of it is told, if only its class.
 
     Raises:
-        EncodingError: `strict`, and one has none.
+        EncodingError: `strict`, and one has none. Types may leave out what they are told to leave out: who is asked
+            would approve what they do not see.
     """
     signature = None if effect.tool is None else effect.tool.__signature__
     shown = {}
     for name, value in effect.arguments.items():
+        declared = declared_type(signature, name)
         try:
-            shown[name] = _shown(value, declared_type(signature, name))
+            shown[name] = faithful(value, declared)
         except EncodingError as error:
             if strict:
                 raise EncodingError(
                     f"nobody can be asked about `{effect.name}`: its argument `{name}`, of the class "
-                    f"`{type(value).__name__}`, cannot be shown to them."
+                    f"`{type(value).__name__}`, cannot be shown to them as it is."
                 ) from error
-            shown[name] = {"class": type(value).__qualname__}
+            shown[name] = _told(value, declared)
     return shown
 
 
@@ -97,11 +101,16 @@ def declared_type(signature: inspect.Signature | None, name: str) -> Any:
     return Any if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) else parameter.annotation
 
 
-def _shown(value: Any, tp: Any) -> Any:
-    try:
-        return json.loads(dumps(encode(value, tp)))
-    except EncodingError:
-        return json.loads(dumps(encode(value)))
+def _told(value: Any, tp: Any) -> Any:
+    """What there is to tell of a value, which may not be all of it."""
+    for each in (tp, Any):
+        with contextlib.suppress(EncodingError):
+            return json.loads(dumps(encode(value, each)))
+    return {"class": type(value).__qualname__}
+
+
+def _as_declared(effect: ProposedEffect, tool: Tool[..., Any]) -> dict[str, Any]:
+    return {name: _told(value, declared_type(tool.__signature__, name)) for name, value in effect.arguments.items()}
 
 
 def amended_arguments(effect: ProposedEffect, amended: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,7 +132,9 @@ def amended_arguments(effect: ProposedEffect, amended: Mapping[str, Any]) -> dic
         known = ", ".join(f"`{name}`" for name in effect.arguments)
         raise AnswerError(f"`{effect.name}` has no parameter `{unknown[0]}`; it has {known or 'none'}.")
     try:
-        bound = tool_codec(effect.tool).decode(_sent(effect.tool, {**shown_arguments(effect), **amended}), strict=True)
+        bound = tool_codec(effect.tool).decode(
+            _sent(effect.tool, {**_as_declared(effect, effect.tool), **amended}), strict=True
+        )
     except ValueError as error:
         raise AnswerError(f"what was amended cannot be used: {error}") from error
     # Those of `**kwargs` stand beside the others in an effect.

@@ -63,7 +63,7 @@ class MemoryScope:
         session: The conversation, where each has one.
 
     Raises:
-        OptionError: A part is no text, or `tenant` is empty.
+        OptionError: A part is no text, or has lone surrogates, or `tenant` is empty.
 
     >>> MemoryScope("acme", user="ann") == MemoryScope("acme")
     False
@@ -78,6 +78,13 @@ class MemoryScope:
         for field in dataclasses.fields(self):
             if not isinstance(getattr(self, field.name), str):
                 raise OptionError(f"`{field.name}` of a MemoryScope is {getattr(self, field.name)!r}; it is a text.")
+            try:
+                getattr(self, field.name).encode()
+            except UnicodeEncodeError as error:
+                # In JSON two halves of a character look like the character, and this scope like another one.
+                raise OptionError(
+                    f"`{field.name}` of a MemoryScope has half a character (a lone surrogate)."
+                ) from error
         if not self.tenant:
             raise OptionError("`tenant` of a MemoryScope is empty; name whose memory it is.")
 
@@ -246,7 +253,7 @@ def forget(*ids: str, before: float | None = None, everything: bool = False) -> 
         everything: All of the scope.
 
     Raises:
-        OptionError: Nothing says what to forget.
+        OptionError: Nothing says what to forget, or an identifier or the time is none.
         StorageError: The store cannot be written.
     """
     return _performed(forget, *ids, before=before, everything=everything)

@@ -275,6 +275,8 @@ def _open(path: str, schemas: Sequence[Schema], durable: bool) -> sqlite3.Connec
             connection.execute("PRAGMA busy_timeout = 10000")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         connection.execute("PRAGMA foreign_keys = ON")
+        # What is deleted, or written anew elsewhere in the file, is overwritten, and not only given free.
+        connection.execute("PRAGMA secure_delete = ON")
         _bring_up_to_date(connection, schemas, path)
     except BaseException:
         connection.close()

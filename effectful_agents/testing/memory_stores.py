@@ -12,6 +12,7 @@ how a store is opened, and has all its tests:
 
 from __future__ import annotations
 
+import datetime
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from effectful_agents.errors import AgentsError
+from effectful_agents.errors import AgentsError, OptionError
 from effectful_agents.operations.memory import Memory, MemoryScope, MemoryStore
 
 __all__ = ["MemoryStoreContract", "a_memory", "texts_of"]
@@ -32,7 +33,7 @@ SCOPES = (
     MemoryScope("acme", agent="ann"),
     MemoryScope("acme", user="ann", session="1"),
     MemoryScope('acme", "ann'),
-    MemoryScope("\ud800"),
+    MemoryScope("\U0001f600"),
 )
 """Scopes that a store may take for each other."""
 
@@ -261,6 +262,22 @@ class MemoryStoreContract:
         assert texts_of(store.memories(ANN)) == ["Tea.", "Milk."]
 
     # --- forgetting ---------------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("before", ["2020-01-01", b"", datetime.date(2020, 1, 1), float("nan"), True], ids=str)
+    def test_a_time_that_is_none_deletes_nothing(self, tmp_path: Path, before: Any) -> None:
+        store = self.open_store(tmp_path)
+        store.write(ANN, [a_memory("1", "Tea.")])
+        with pytest.raises(OptionError):
+            store.forget(ANN, before=before)
+        assert texts_of(store.memories(ANN)) == ["Tea."]
+
+    def test_one_text_is_no_list_of_identifiers(self, tmp_path: Path) -> None:
+        store = self.open_store(tmp_path)
+        store.write(ANN, [a_memory("1", "Tea."), a_memory("2", "Milk.")])
+        for ids in "12", [1]:
+            with pytest.raises(OptionError):
+                store.forget(ANN, ids)  # ty: ignore[invalid-argument-type]
+        assert texts_of(store.memories(ANN)) == ["Tea.", "Milk."]
 
     def test_what_was_forgotten_is_gone_and_stays_so(self, tmp_path: Path) -> None:
         store = self.open_store(tmp_path)

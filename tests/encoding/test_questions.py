@@ -7,6 +7,7 @@ import datetime
 import json
 from typing import Any
 
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,3 +160,81 @@ def test_json_for_a_terminal_is_json(value):
     shown = printable(value)
     assert shown.isprintable()
     assert json.loads(shown) == value
+
+
+# What is shown is all of it
+
+
+class Mail(pydantic.BaseModel):
+    to: str
+    bcc: str = pydantic.Field("", exclude=True)
+
+
+class Payment(pydantic.BaseModel):
+    iban: pydantic.SecretStr
+
+
+class Short(pydantic.BaseModel):
+    to: str
+
+    @pydantic.field_serializer("to")
+    def _before_the_sign(self, to: str) -> str:
+        return to.split("@")[0]
+
+
+class Alike(pydantic.BaseModel):
+    to: str = pydantic.Field(exclude=True, default="")
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+@dataclasses.dataclass
+class Base:
+    to: str
+
+
+@dataclasses.dataclass
+class Derived(Base):
+    cc: str = ""
+    note: str = dataclasses.field(default="", compare=False)
+
+
+HIDING = [Mail(to="ann", bcc="eve"), Payment(iban=pydantic.SecretStr("EVE")), Short(to="ann@eve"), Alike(to="eve")]
+SHOWN = [
+    (Mail, Mail(to="ann"), {"to": "ann"}),
+    (Short, Short(to="ann"), {"to": "ann"}),
+    (Base, Derived("ann", "eve", "now"), {"to": "ann", "cc": "eve", "note": "now"}),
+    (Any, Derived("ann", "eve"), {"to": "ann", "cc": "eve", "note": ""}),
+    (Any, [(Base("ann"), DAY)], [[{"to": "ann"}, "2026-05-01"]]),
+    (list[Base], [Base("ann")], [{"to": "ann"}]),
+    (Any, {"a": [1, 2.5, None, True]}, {"a": [1, 2.5, None, True]}),
+    (set[int], {2, 1}, [1, 2]),
+]
+
+
+def given_to(tp: Any, value: Any) -> ProposedEffect:
+    def post(what):
+        """Post it."""
+
+    post.__annotations__ = {"what": tp, "return": str}
+    return effect(value, tool=Tool.define(post))
+
+
+@pytest.mark.parametrize("value", HIDING, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("wrap", [lambda tp, value: (tp, value), lambda tp, value: (list[tp], [value])])
+@pytest.mark.parametrize("declared", [True, False])
+def test_what_would_not_be_shown_cannot_be_asked_about(value, wrap, declared):
+    tp, given = wrap(type(value), value)
+    with pytest.raises(EncodingError, match="`what`"):
+        shown_arguments(given_to(tp if declared else Any, given), strict=True)
+
+
+@pytest.mark.parametrize(("tp", "value", "shown"), SHOWN)
+def test_what_is_shown_is_all_of_it(tp, value, shown):
+    assert shown_arguments(given_to(tp, value), strict=True) == {"what": shown}
+
+
+def test_what_the_declared_type_leaves_out_tells_questions_apart():
+    first, second = (question_digest(Question(text="?", effect=given_to(Base, Derived("ann", cc)))) for cc in "ab")
+    assert first != second

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from effectful_agents.errors import JournalError
 from effectful_agents.operations.records import Phase, Record, RunState
@@ -18,7 +18,8 @@ def forked_records(state: RunState, new_id: str, at: str | None = None) -> list[
 
     Kept is what comes before a step in the program: steps with earlier positions, whole, also where they ended later
     than it began, since tools may run at the same time. Of the calls that the step is nested in, it is kept that they
-    began; a tool that it is nested in is called again. How the other run was opened and closed is its own affair.
+    began; a tool that it is nested in is called again. How the other run was opened and closed is its own affair, and
+    so are the approvals of what has not happened yet: it would happen in both.
 
     Args:
         state: The journal to begin as.
@@ -44,7 +45,7 @@ def forked_records(state: RunState, new_id: str, at: str | None = None) -> list[
         raise JournalError(f"there is no run `{state.run_id}` to begin as.")
     if at is not None and at not in state.steps():
         raise JournalError(no_such("step", at, state.steps(), f"in the run `{state.run_id}`"))
-    shared = state.records if at is None else list(_before(state, at))
+    shared = _without_open_approvals(state.records if at is None else list(_before(state, at)))
     body = {"forked_from": state.run_id, "at": at}
     opened = Record(run_id=new_id, step_id="", phase=Phase.ATTEMPTED, kind="run", body=body, at=now())
     return [opened, *(_shared(record, new_id) for record in shared if record.kind != "run")]
@@ -76,6 +77,30 @@ def _before(state: RunState, at: str) -> Iterator[Record]:
                 yield record
         elif own < path:  # positions have a fixed width, so that steps sort as they happen
             yield record
+
+
+def _without_open_approvals(records: Sequence[Record]) -> list[Record]:
+    """Records without what persons said of that which has not come to its end: they approved one effect."""
+    done = {record.step_id for record in records if record.phase is Phase.COMPLETED}
+    kept: list[Record] = []
+    after: set[str] = set()  # what comes later, with all that it is nested in
+    for record in reversed(records):
+        path = record.step_id.split("/")
+        if _is_settled(path, done, after):
+            kept.append(record)
+        if "aside" not in path and record.kind != "run":
+            after.update("/".join(path[:length]) for length in range(len(path)))
+    return kept[::-1]
+
+
+def _is_settled(path: Sequence[str], done: Set[str], after: Set[str]) -> bool:
+    """Whether a step is no part of a question, or of one about something that has happened, or will not."""
+    places = [place for place, part in enumerate(path) if part in ("approval", "question", "aside")]
+    if not places:
+        return True
+    about = "/".join(path[: places[0]])
+    # What is no step of its own has happened where the code around it went on.
+    return about in (after if path[places[0]] == "aside" else done)
 
 
 def _shared(record: Record, new_id: str) -> Record:

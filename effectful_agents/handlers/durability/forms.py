@@ -305,9 +305,15 @@ class ApprovalForm(Form[ApprovalStep]):
 class RecordForm(Form[Any]):
     """A value from outside."""
 
-    def __init__(self, step_id: str, name: str, tp: Any) -> None:
+    def __init__(self, step_id: str, name: str, tp: Any, *, is_identifier: bool = False) -> None:
         super().__init__(step_id, "record", name, repeatable=True)
         self._type = tp
+        self._is_identifier = is_identifier
+
+    @property
+    def durability(self) -> Durability:
+        # An identifier is given to others, who keep it: a ledger, a store. After a crash it has to be the same.
+        return Durability.DURABLE if self._is_identifier else Durability.DEFERRABLE
 
     def came(self, result: Any) -> dict[str, Any]:
         try:

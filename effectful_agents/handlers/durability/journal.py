@@ -198,7 +198,8 @@ class Journal(ObjectInterpretation[Any, Any]):
         run, ids = self._running(), current_ids()
         if run is None or ids is None:
             return fwd()
-        form = RecordForm(ids.next("record"), getattr(fn, "__name__", ""), _type_of(fn) if tp is None else tp)
+        name, kind = getattr(fn, "__name__", ""), _type_of(fn) if tp is None else tp
+        form = RecordForm(ids.next("record"), name, kind, is_identifier=fn is fresh_id)
         below = ids.below(form.step_id)
         if inspect.iscoroutinefunction(fn):
             return run.make_awaited(form, fwd(), below)

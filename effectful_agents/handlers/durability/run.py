@@ -113,7 +113,8 @@ class Run:
         try:
             self._write_about_run(Phase.COMPLETED, body)
         except JournalError:
-            if error is None:
+            # Whoever has a token relies on it that the run can be gone on with.
+            if error is None or isinstance(error, Suspended):
                 raise
             # The run is as if the process had ended here, and the first error tells more.
 

@@ -42,6 +42,7 @@ class RememberedCall:
         self._is_ending = depth is None
         self._ids: StepIds | None = None
         self._pending: list[Memory] = []
+        self._outer: RememberedCall | None = None
         self._ended = False
 
     @classmethod
@@ -65,7 +66,7 @@ class RememberedCall:
     @contextlib.contextmanager
     def entered(self) -> Generator[None]:
         """Have the code be in it."""
-        outer = _call.get()
+        self._outer = outer = _call.get()
         _call.set(self)
         try:
             yield
@@ -103,6 +104,14 @@ class RememberedCall:
             store.write(scope, [memory], batch=self.batch)
         else:
             self._pending.append(memory)
+
+    def drop(self, is_meant: Callable[[Memory], bool]) -> None:
+        """Have memories not be kept that wait to be flushed, also those of calls that this one is inside of."""
+        call: RememberedCall | None = self
+        while call is not None:
+            if call._keeper is self._keeper:
+                call._pending[:] = [memory for memory in call._pending if not is_meant(memory)]
+            call = call._outer
 
     @property
     def has_written(self) -> bool:

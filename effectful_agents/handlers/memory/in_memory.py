@@ -7,7 +7,7 @@ import dataclasses
 import threading
 from collections.abc import Collection, Sequence
 
-from effectful_agents.handlers.memory.checking import check_memories
+from effectful_agents.handlers.memory.checking import check_forgetting, check_memories
 from effectful_agents.handlers.memory.words import query_words, scores, words_of
 from effectful_agents.operations.memory import Memory, MemoryScope
 
@@ -94,6 +94,7 @@ class InMemoryStore:
         self, scope: MemoryScope, ids: Collection[str] = (), *, before: float | None = None, everything: bool = False
     ) -> int:
         """Delete memories of a scope, and return how many were visible."""
+        check_forgetting(ids, before)
         with self._lock:
             gone = [
                 id

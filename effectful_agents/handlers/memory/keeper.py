@@ -18,7 +18,7 @@ from effectful_agents.errors import (
     StepDenied,
 )
 from effectful_agents.handlers.memory.calls import RememberedCall
-from effectful_agents.handlers.memory.checking import check_memories, check_number
+from effectful_agents.handlers.memory.checking import check_forgetting, check_memories, check_number, check_text
 from effectful_agents.handlers.memory.exchange import answer_text, given_text, request_text
 from effectful_agents.handlers.memory.window import WorkingWindow
 from effectful_agents.messages import UserMessage
@@ -245,6 +245,8 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
     ) -> Sequence[Memory]:
         most = self.limit if limit is None else limit
         check_number("limit", most, 0)
+        check_text("query", query)
+        check_text("kind", kind)
 
         def recall_memories() -> list[Memory]:
             if query is None:
@@ -297,6 +299,16 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         if not (ids or before is not None or everything):
             raise OptionError("nothing says what to forget: name identifiers, a time `before`, or `everything=True`.")
 
+        check_forgetting(ids, before)
+
+        def is_meant(memory: Memory) -> bool:
+            return everything or memory.id in ids or (before is not None and memory.at < before)
+
+        # Not only where the store is asked: a run that is resumed has remembered them again by now.
+        call = RememberedCall.running(self)
+        if call is not None:
+            call.drop(is_meant)
+
         def forget_memories() -> int:
             return self.store.forget(self.scope, ids, before=before, everything=everything)
 
@@ -305,6 +317,10 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
     def _made(self, text: str, kind: str, tags: Collection[str], metadata: Mapping[str, Any] | None) -> Memory:
         if not isinstance(text, str) or not text.strip():
             raise OptionError(f"what is to be remembered is {text!r}; it is a text, and not an empty one.")
+        if not isinstance(kind, str):
+            raise OptionError(f"`kind` is {kind!r}; it is a text.")
+        if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
+            raise OptionError(f"`tags` is {tags!r}; it is a list of texts.")
         text = safe_text(text)
         id = self._id(text, kind)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.memory import tables
-from effectful_agents.handlers.memory.checking import check_memories
+from effectful_agents.handlers.memory.checking import check_forgetting, check_memories
 from effectful_agents.handlers.memory.vectors import Embedder, Vectors, fused
 from effectful_agents.handlers.memory.words import query_words, scores
 from effectful_agents.operations.memory import Memory, MemoryScope
@@ -169,6 +169,7 @@ class SqliteMemoryStore:
 
         While others read the file, its log may keep the text until they have finished and somebody writes again.
         """
+        check_forgetting(ids, before)
         with self._database.writing() as connection:
             gone, before_it = 0, connection.total_changes
             if everything:

@@ -147,8 +147,6 @@ def sizes(connection: sqlite3.Connection, scope: MemoryScope) -> tuple[int, floa
 
 def delete(connection: sqlite3.Connection, scope: MemoryScope, condition: str, *values: Any) -> int:
     """Delete memories of a scope that fulfil a condition, whether visible or not; return how many were visible."""
-    # What is deleted is overwritten, and not only given free.
-    connection.execute("PRAGMA secure_delete = ON")
     rows = connection.execute(
         f"SELECT key, id, batch IS NULL FROM memories WHERE scope = ? AND ({condition})", (scope.key, *values)
     ).fetchall()

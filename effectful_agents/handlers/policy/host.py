@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError, JournalError, RunInUse, Suspended, TokenScopeMismatch
+from effectful_agents.errors import (
+    ConfigurationError,
+    JournalError,
+    OptionError,
+    RunInUse,
+    Suspended,
+    TokenScopeMismatch,
+)
 from effectful_agents.handlers.policy.human import HumanInteraction, in_scope
 from effectful_agents.operations.approvals import PendingQuestion
 from effectful_agents.operations.journal import record
 from effectful_agents.operations.policy import Answer
+from effectful_agents.operations.records import Checkpointer, Phase, RunState
 from effectful_agents.operations.world import fresh_id
-from effectful_agents.runtime import Interpretation, handler
+from effectful_agents.runtime import Interpretation, handler, wait
 
 __all__ = ["AgentHost", "CallOutcome"]
 
@@ -35,7 +44,7 @@ class CallOutcome[T]:
     suspended: bool = False
     value: T | None = None
     question: PendingQuestion | None = None
-    token: str = ""
+    token: str = dataclasses.field(default="", repr=False)
 
 
 class AgentHost[C, T]:
@@ -46,7 +55,7 @@ class AgentHost[C, T]:
     whatever host goes on with it has it.
 
     `start`, `redeem` and `resume` return when the program has ended, or waits for somebody; its errors are raised. In
-    an event loop write `await acall(host.start, …)`.
+    an event loop write `await acall(host.start, …)`. A program may be asynchronous; it is awaited in its run.
 
     Args:
         composer: Gets a scope and the resources, and makes the program: a function that is called with what `start` was
@@ -58,6 +67,9 @@ class AgentHost[C, T]:
         stack: Handlers that the programs run in, outside of the journal, as `harness(model=…)`. None: those that are
             installed around the calls of the host.
         resources: Whatever the composer needs.
+
+    Raises:
+        OptionError: The interaction has a `binding` of its own.
 
     >>> from effectful_agents import NotHandled, Risk, Skill, Tool, handler, harness
     >>> from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
@@ -95,6 +107,10 @@ class AgentHost[C, T]:
         stack: Interpretation | None = None,
         resources: Any = None,
     ) -> None:
+        if interaction.has_binding:
+            raise OptionError(
+                "`interaction` has a `binding`; in a host it is the scope of a program that may answer. Leave it out."
+            )
         self._composer = composer
         self._interaction = interaction
         self._scope_for_claims = scope_for_claims
@@ -124,7 +140,9 @@ class AgentHost[C, T]:
                 "what a run is begun with is kept in its journal, so it is plain JSON: texts, numbers, booleans, None, "
                 "lists, and dictionaries with texts as keys."
             )
-        return self._go_on(run_id or fresh_id(), scope, begun)
+        run_id = run_id or fresh_id()
+        self._look_at(run_id, scope, begun)
+        return self._go_on(run_id, scope, begun)
 
     def redeem(self, token: str, claims: C, answer: Answer) -> CallOutcome[T]:
         """Answer the question of a token, once, and go on with its run.
@@ -137,9 +155,12 @@ class AgentHost[C, T]:
         Raises:
             TokenError: One of its kinds says why nothing was done with the token; see `HumanInteraction.redeem`.
             AnswerError: The answer does not fit; it was not kept.
+            JournalError: The run was begun by no host; the answer was not kept.
             RunInUse: The answer was kept, and somebody has the run now; `resume` it later.
         """
         scope = self._scope_of(claims)
+        # An answer counts once: it is kept when nothing stands in the way of going on with it.
+        self._look_at(self._interaction.question_of(token, scope).run_id, scope)
         question = self._interaction.redeem(token, scope, answer)
         try:
             return self._go_on(question.run_id, scope)
@@ -157,6 +178,7 @@ class AgentHost[C, T]:
             JournalError: There is no such run.
             RunInUse: Somebody has it.
         """
+        self._look_at(run_id)
         return self._go_on(run_id)
 
     def questions(self, claims: C) -> Sequence[PendingQuestion]:
@@ -172,10 +194,21 @@ class AgentHost[C, T]:
             raise ConfigurationError(f"`scope_for_claims` makes a text, and not {type(scope).__name__}.")
         return scope
 
+    def _look_at(self, run_id: str, scope: str | None = None, begun: Mapping[str, Any] | None = None) -> None:
+        """Raise what stands in the way of going on with a run, before anything is written about it."""
+        checkpointer = getattr(self._journal(run_id), "checkpointer", None)
+        if not isinstance(checkpointer, Checkpointer):
+            return  # then it is found out in the run
+        kept = _begun_with(checkpointer.load(run_id))
+        if kept is not None:
+            self._check(run_id, kept, scope, begun)
+        elif begun is None:
+            raise _no_run(run_id)
+
     def _go_on(self, run_id: str, scope: str | None = None, begun: Mapping[str, Any] | None = None) -> CallOutcome[T]:
         def begin() -> dict[str, Any]:
             if begun is None:
-                raise JournalError(f"there is no run `{run_id}` that a host has begun; `start` begins one.")
+                raise _no_run(run_id)
             return dict(begun)
 
         try:
@@ -188,7 +221,8 @@ class AgentHost[C, T]:
                 self._check(run_id, kept, scope, begun)
                 installed.enter_context(in_scope(kept["scope"]))
                 program = self._composer(kept["scope"], self._resources)
-                return CallOutcome(run_id=run_id, value=program(*kept["args"], **kept["kwargs"]))
+                value = _awaited(program(*kept["args"], **kept["kwargs"]))
+                return CallOutcome(run_id=run_id, value=value)
         except Suspended as signal:
             return CallOutcome(run_id=run_id, suspended=True, question=signal.question, token=signal.token)
 
@@ -200,6 +234,34 @@ class AgentHost[C, T]:
                 f"the run `{run_id}` was begun with other arguments. Give it these, or another name; to go on with it, "
                 "`resume` needs none."
             )
+
+
+def _begun_with(state: RunState) -> Mapping[str, Any] | None:
+    """What a host has begun a run with; None where none has."""
+    first = next((one for one in state.records if one.kind == "record" and one.phase is Phase.COMPLETED), None)
+    kept = None if first is None or first.name != _BEGIN else first.body.get("value")
+    return kept if isinstance(kept, Mapping) and {"scope", "args", "kwargs"} <= kept.keys() else None
+
+
+_BEGIN = "begin"
+"""The function whose value is recorded first in a run of a host."""
+
+
+def _no_run(run_id: str) -> JournalError:
+    return JournalError(f"there is no run `{run_id}` that a host has begun; `start` begins one.")
+
+
+def _awaited(value: Any) -> Any:
+    """What a program comes to, which may be asynchronous: in its run, where it is decided about what it does.
+
+    Raises:
+        ConfigurationError: It comes to something that would go on after the run has ended.
+    """
+    if inspect.isawaitable(value):
+        value = wait(value)
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        raise ConfigurationError("a program of a host returns its value; this one gave a generator.")
+    return value
 
 
 def _is_plain(data: Any) -> bool:

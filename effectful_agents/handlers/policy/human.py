@@ -149,6 +149,11 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         self._encode, self._decode = encode_token, decode_token
         self._offers = ToolSet([_ask_user] if ask_user else [])
 
+    @property
+    def has_binding(self) -> bool:
+        """Whether it says itself who may answer."""
+        return self._binding is not None
+
     # --- in the run ---------------------------------------------------------------------------------------------------
 
     @implements(request_approval)
@@ -158,13 +163,13 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         # Who is asked is a part of it: an answer of somebody else's is none to this question.
         digest = question_digest(question, asked_in=f"{_instance(question)} {scope}")
         kept = self.ledger.answer_for(question.run_id, question.step_id, digest)
-        kept = kept or self.ledger.ask(self._pending(question, digest, scope))
+        kept = kept or self._ask(self._pending(question, digest, scope))
         while kept.answer is not None:
             try:
                 return _decoded(question, kept.answer)
             except AnswerError as error:
                 again = self._pending(question, digest, scope, f" What was answered could not be used: {error}")
-                kept = self.ledger.ask(again, instead_of=kept.token_id)
+                kept = self._ask(again, instead_of=kept.token_id)
         told = f"the run `{kept.run_id}` waits for somebody: {kept.text} {self._how_to_answer(kept)}"
         raise Suspended(told, question=kept, token=self.token_of(kept))
 
@@ -214,6 +219,10 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
             **({} if question.effect is None else _about(question.effect)),
         )
 
+    def _ask(self, question: PendingQuestion, *, instead_of: str = "") -> PendingQuestion:
+        self.token_of(question)  # what has no token is not asked
+        return self.ledger.ask(question, instead_of=instead_of)
+
     def _scope_of(self, question: Question) -> str:
         binding = self._binding
         scope = _scope.get() if binding is None else binding(question) if callable(binding) else binding
@@ -227,9 +236,23 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
     # --- outside of it ------------------------------------------------------------------------------------------------
 
     def token_of(self, question: PendingQuestion) -> str:
-        """The token of a question that is kept: always the same, as long as the key is."""
+        """The token of a question that is kept: always the same, as long as the key is.
+
+        Raises:
+            ConfigurationError: The names of its run and step are too long for one, or `encode_token` failed.
+        """
         token = write_token(TokenClaims.of(question), self._signer)
-        return token if self._encode is None else self._encode(token)
+        if self._encode is None:
+            return token
+        try:
+            encoded = self._encode(token)
+        except Exception as error:  # it is the program's, and may raise anything
+            # Its text, and what it was made of, may be the token; errors are written down.
+            kind = type(error).__name__
+            raise ConfigurationError(f"`encode_token` raised {kind}, so that nobody can be asked.") from None
+        if not isinstance(encoded, str):
+            raise ConfigurationError(f"`encode_token` gave {type(encoded).__name__}; it gives a text.")
+        return encoded
 
     def question_of(self, token: str, scope: str) -> PendingQuestion:
         """What is asked with a token, for somebody of its scope.

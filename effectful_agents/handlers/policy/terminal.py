@@ -120,7 +120,7 @@ _NOBODY = Answer(approved=False, reason="nobody answered: the input has ended")
 def _shown(question: Question, effect: ProposedEffect) -> Iterator[str]:
     yield _lines(question.text).rstrip("\n")
     yield f"  {printable_text(effect.name or str(effect.kind))} ({effect.kind}, {effect.risk.name.lower()})"
-    for name, value in shown_arguments(effect).items():
+    for name, value in shown_arguments(effect, strict=True).items():
         yield f"    {printable_text(name)} = {printable(value)}"
 
 

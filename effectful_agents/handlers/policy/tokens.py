@@ -12,7 +12,7 @@ import math
 import re
 from typing import Protocol, Self, runtime_checkable
 
-from effectful_agents.errors import OptionError, TokenTampered
+from effectful_agents.errors import ConfigurationError, OptionError, TokenTampered
 from effectful_agents.operations.approvals import PendingQuestion
 
 __all__ = [
@@ -144,10 +144,20 @@ def scope_digest(scope: str) -> str:
 
 
 def write_token(claims: TokenClaims, signer: Signer) -> str:
-    """A token as text that stands in an address or a mail as it is. For equal claims and one key it is the same."""
+    """A token as text that stands in an address or a mail as it is. For equal claims and one key it is the same.
+
+    Raises:
+        ConfigurationError: It would be longer than `read_token` reads, since the names of its run and step are long.
+    """
     body = json.dumps(dataclasses.asdict(claims), sort_keys=True, separators=(",", ":"))
     signed = f"{_VERSION}.{_base64(body.encode())}"
-    return f"{signed}.{_base64(signer.sign(signed.encode()))}"
+    token = f"{signed}.{_base64(signer.sign(signed.encode()))}"
+    if len(token) > _LONGEST:
+        raise ConfigurationError(
+            f"the token of a question would have {len(token)} characters, and at most {_LONGEST} are read: the names "
+            f"of its run and step have {len(claims.run_id) + len(claims.step_id)}. Give the run a shorter name."
+        )
+    return token
 
 
 def read_token(token: str, signer: Signer) -> TokenClaims:

@@ -20,11 +20,11 @@ from effectful_agents.errors import (
     ReplayDivergence,
     Suspended,
 )
-from effectful_agents.handlers.durability import MemoryCheckpointer
+from effectful_agents.handlers.durability import MemoryCheckpointer, forked_records
 from effectful_agents.handlers.policy import Policy, RiskPolicy
 from effectful_agents.operations.authority import ask_person
 from effectful_agents.operations.policy import Answer, Decision, Disposition, Question, request_approval
-from effectful_agents.operations.records import Phase, RunStatus
+from effectful_agents.operations.records import Phase, RunState, RunStatus
 from effectful_agents.operations.steps import ApprovalStep, emit
 from effectful_agents.testing import batch, calls
 from tests.handlers.durability.asking import ASKING, NO, WAIT, WAYS, YES, Office, Person, Trial
@@ -435,3 +435,24 @@ def test_what_is_told_again_is_what_was_live(amended):
     given = dict(zip(VALUES, [*live[:-1], live[-1]["z"]], strict=True))
     assert {name: given[name] for name in amended} == amended
     assert [type(value) for value in live] == [type(value) for value in again]
+
+
+def test_a_fork_does_not_share_the_approval_of_what_has_not_happened() -> None:
+    trial = Trial()
+    trial.run(Person(YES))
+    whole = trial.store.load("run")
+    sending = next(step for step in whole.steps() if step.endswith("-tool"))
+    until = next(
+        index for index, one in enumerate(whole.records) if (one.step_id, one.phase) == (sending, Phase.ATTEMPTED)
+    )
+    assert any("/approval/" in one.step_id and one.phase is Phase.COMPLETED for one in whole.records[:until])
+    before, after = (forked_records(RunState("run", part), "fork") for part in (whole.records[:until], whole.records))
+    assert not any("/approval/" in one.step_id for one in before)
+    assert any("/approval/" in one.step_id for one in after)  # it has happened, and does not happen again
+    trial.office.sent.clear()
+    for name, records, asked, sent in (("fork", before, 1, 1), ("fork", after, 0, 0)):
+        store = MemoryCheckpointer()
+        store.append(*(dataclasses.replace(one, run_id="run") for one in records))
+        fork, person = Trial(store=store), Person(YES)
+        fork.run(person)
+        assert (len(person.asked), len(fork.office.sent)) == (asked, sent), name

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import re
 import threading
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -19,9 +21,16 @@ from effectful_agents.errors import (
     NetworkError,
     OptionError,
 )
+from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.legibility import InMemoryPrompts, PromptRegistry
 from effectful_agents.handlers.loop import steps
-from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, RecallPrompter, WorkingWindow
+from effectful_agents.handlers.memory import (
+    InMemoryStore,
+    MemoryKeeper,
+    RecallPrompter,
+    SqliteMemoryStore,
+    WorkingWindow,
+)
 from effectful_agents.operations.loop import call_agent
 from effectful_agents.operations.memory import (
     INTERACTION,
@@ -804,6 +813,13 @@ def test_options_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
         MemoryKeeper(given.pop("store"), given.pop("scope"), **given)
 
 
+@pytest.mark.parametrize("part", ["tenant", "user", "agent", "session"])
+def test_a_scope_has_no_half_characters(part: str) -> None:
+    with pytest.raises(OptionError, match=part):
+        MemoryScope(**{"tenant": "acme", part: "\ud83d\ude00"})
+    assert MemoryScope(**{"tenant": "acme", part: "😀"}).key
+
+
 def test_a_scope_needs_a_name() -> None:
     for make in (lambda: MemoryScope(""), lambda: MemoryScope("a", user=None), lambda: MemoryScope(3)):  # ty: ignore
         with pytest.raises(OptionError, match="MemoryScope"):
@@ -836,3 +852,63 @@ def test_the_manifest_says_what_there_is_and_shows_no_names() -> None:
     assert MemoryKeeper(InMemoryStore(), ANN).manifest()["effects"] == ["memory_read", "memory_write", "memory_flush"]
     assert MemoryKeeper(InMemoryStore(), BOB).manifest() != MemoryKeeper(InMemoryStore(), ANN).manifest()
     assert RecallPrompter().manifest() == {"stages": ["prompting"], "max_characters": 8000}
+
+
+@pytest.mark.parametrize("in_run", [False, True])
+@pytest.mark.parametrize("which", ["id", "before", "everything"])
+@pytest.mark.parametrize("kept_in", ["memory", "file"])
+def test_what_the_running_call_has_remembered_is_forgotten_too(
+    in_run: bool, which: str, kept_in: str, tmp_path: Path
+) -> None:
+    store = InMemoryStore() if kept_in == "memory" else SqliteMemoryStore(tmp_path / "memory.db")
+
+    @Tool.define
+    def change_its_mind() -> int:
+        """Remember, and forget."""
+        memory = remember("Secret.")
+        others = {"id": {}, "before": {"before": memory.at + 1}, "everything": {"everything": True}}[which]
+        return forget(*([memory.id] if which == "id" else []), **others)
+
+    @Skill.define
+    def work() -> str:
+        """Work."""
+        raise NotHandled
+
+    replies = calls("change_its_mind"), calls("note", text="Milk."), "Done."
+    stack = harness(system_prompt="brief", eval_provider="none")
+    layers = [*([Journal("run", MemoryCheckpointer())] if in_run else []), MemoryKeeper(store, ANN)]
+    with handler(stack), handler(ScriptedModel(*replies)), handler(Layers(*layers)):
+        work()
+    assert texts(store.memories(ANN)) == ["Milk.", "Asked: Work.\nAnswered: Done."]
+
+
+MISTAKEN = [datetime.datetime(2020, 1, 1), datetime.date(2020, 1, 1), "2020-01-01", b"", float("nan"), True]
+
+
+@pytest.mark.parametrize("before", MISTAKEN, ids=lambda before: f"{type(before).__name__} {before}")
+def test_a_time_that_is_none_forgets_nothing(before: Any, tmp_path: Path) -> None:
+    store = SqliteMemoryStore(tmp_path / "memory.db")
+    with remembering(keeper=MemoryKeeper(store, ANN)):
+        remember("Tea.")
+        with pytest.raises(OptionError, match="seconds since 1970"):
+            forget(before=before)
+    assert texts(store.memories(ANN)) == ["Tea."]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: forget(7),  # ty: ignore[invalid-argument-type]
+        lambda: recall(b"tea"),  # ty: ignore[invalid-argument-type]
+        lambda: recall("tea", kind=5),  # ty: ignore[invalid-argument-type]
+        lambda: recall("tea", 10**30),
+        lambda: remember("tea", kind=5),  # ty: ignore[invalid-argument-type]
+        lambda: remember("tea", tags="abc"),
+    ],
+    ids=["id", "query", "kind", "limit", "kind of a new one", "tags"],
+)
+@pytest.mark.parametrize("kept_in", ["memory", "file"])
+def test_what_cannot_be_asked_of_a_memory_is_refused(ask: Any, kept_in: str, tmp_path: Path) -> None:
+    store = InMemoryStore() if kept_in == "memory" else SqliteMemoryStore(tmp_path / "memory.db")
+    with remembering(keeper=MemoryKeeper(store, ANN)), pytest.raises(OptionError):
+        ask()

@@ -55,6 +55,32 @@ def test_a_text_that_was_forgotten_is_in_no_file(path: Path, unseen: bool) -> No
     assert len(store.search(ANN, "nothing", 99)) == 60
 
 
+def test_a_text_that_was_forgotten_stays_in_no_file_whatever_sqlite_does_by_default(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = sqlite3.connect
+
+    def careless(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        """A connection of an SQLite that was built without SQLITE_SECURE_DELETE."""
+        connection = real(*args, **kwargs)
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", careless)
+    store = SqliteMemoryStore(path)
+    text = "The xylophone is in the quarry. " * 40
+    store.write(ANN, [a_memory(str(number), text) for number in range(9)], batch="b")
+    store.flush(ANN, "b")
+    store.close()
+    store = SqliteMemoryStore(path, lambda texts: [[1.0] * 99] * len(texts))
+    store.embed_missing(ANN)
+    for number in range(100):  # the index of words is merged meanwhile
+        store.write(ANN, [a_memory(f"x {number}", text)])
+    store.forget(ANN, everything=True)
+    for word in ("xylophone", "quarry"):
+        assert in_files(path, word) == []
+
+
 def test_what_is_replaced_is_in_no_file(path: Path) -> None:
     store = SqliteMemoryStore(path)
     store.write(ANN, [a_memory("1", "The xylophone is in the quarry.")])

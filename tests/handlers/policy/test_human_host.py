@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from effectful_agents import acall, handler
+from effectful_agents import acall, handler, harness
 from effectful_agents.errors import (
     AnswerError,
     ConfigurationError,
     JournalError,
+    OptionError,
     RunInUse,
+    Suspended,
     TokenError,
     TokenExpired,
     TokenScopeMismatch,
@@ -25,12 +28,12 @@ from effectful_agents.errors import (
     TokenUsed,
 )
 from effectful_agents.handlers.durability import Journal, SqliteCheckpointer
-from effectful_agents.handlers.policy import AgentHost, SqliteLedger
+from effectful_agents.handlers.policy import AgentHost, HumanInteraction, SqliteLedger
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.policy import Answer
 from effectful_agents.operations.records import RunStatus
 from effectful_agents.operations.world import now
-from tests.handlers.policy.host_script import effects, host_of, model
+from tests.handlers.policy.host_script import KEY, effects, host_of, model, program_of
 
 ANN, BOB = {"sub": "ann"}, {"sub": "bob"}
 YES, NO = Answer(), Answer(approved=False, reason="not today")
@@ -336,3 +339,95 @@ def test_a_process_that_is_killed_at_any_record_leaves_a_run_that_goes_on(proces
             continue
         assert ended["value"] == "sent to Bob."
         assert effects(tmp_path) == [SENT]
+
+
+# Looking before going on
+
+
+def test_who_may_not_go_on_with_a_run_leaves_it_as_it_was(host, tmp_path):
+    waits = host.start(ANN, "Bob", run_id="run")
+    before = SqliteCheckpointer(tmp_path / "runs.db").load("run").records
+    with pytest.raises(TokenScopeMismatch):
+        host.start(BOB, "Bob", run_id="run")
+    with pytest.raises(JournalError, match="other arguments"):
+        host.start(ANN, "Cid", run_id="run")
+    assert SqliteCheckpointer(tmp_path / "runs.db").load("run").records == before
+    assert status(tmp_path) is RunStatus.SUSPENDED
+    assert host.redeem(waits.token, ANN, YES).value == "sent to Bob."
+
+
+def test_a_mistyped_name_makes_no_run(host, tmp_path):
+    with pytest.raises(JournalError, match="no run `rum`"):
+        host.resume("rum")
+    assert SqliteCheckpointer(tmp_path / "runs.db").runs() == []
+
+
+def test_an_answer_to_a_run_that_no_host_began_is_not_used_up(host, tmp_path):
+    program = program_of("ann", tmp_path)
+    interaction = HumanInteraction(KEY, consumption=tmp_path / "runs.db", binding="ann")
+    stack = harness(journal=tmp_path / "runs.db", run_id="own", system_prompt="brief", eval_provider="none")
+
+    def own() -> Any:
+        with handler(stack), handler({completion: model}), handler(interaction):
+            return program("Bob")
+
+    with pytest.raises(Suspended) as caught:
+        own()
+    with pytest.raises(JournalError, match="no run `own`"):
+        host.redeem(caught.value.token, ANN, YES)
+    assert status(tmp_path, "own") is RunStatus.SUSPENDED
+    interaction.redeem(caught.value.token, "ann", YES)
+    assert own() == "sent to Bob."
+
+
+def test_a_host_says_itself_who_may_answer(tmp_path):
+    with pytest.raises(OptionError, match="binding"):
+        host_of(tmp_path, binding="ann")
+
+
+def asynchronous(folder: Path) -> AgentHost[Any, Any]:
+    def composer(scope: str, resources: Path) -> Any:
+        program = program_of(scope, resources)
+
+        async def waits(name: str) -> str:
+            await anyio.sleep(0)
+            return await acall(program, name)
+
+        return waits
+
+    return AgentHost(
+        composer,
+        HumanInteraction(KEY, consumption=folder / "runs.db"),
+        scope_for_claims=lambda claims: claims.get("sub"),
+        journal=lambda run_id: Journal(run_id, folder / "runs.db"),
+        stack=harness(system_prompt="brief", eval_provider="none"),
+        resources=folder,
+    )
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_a_program_that_is_asynchronous_is_a_run_as_well(tmp_path, in_loop):
+    host = asynchronous(tmp_path)
+
+    def asked(function: Any, *args: Any, **kwargs: Any) -> Any:
+        if not in_loop:
+            return function(*args, **kwargs)
+        return anyio.run(lambda: acall(function, *args, **kwargs))
+
+    waits = asked(host.start, ANN, "Bob", run_id="run")
+    assert (waits.suspended, effects(tmp_path), status(tmp_path)) == (True, [], RunStatus.SUSPENDED)
+    assert asked(host.redeem, waits.token, ANN, YES).value == "sent to Bob."
+    assert effects(tmp_path) == [SENT]
+
+
+def test_a_program_that_has_not_begun_when_it_returns_is_refused(tmp_path):
+    host = asynchronous(tmp_path)
+    host._composer = lambda scope, resources: lambda name: (letter for letter in name)
+    with pytest.raises(ConfigurationError, match="generator"):
+        host.start(ANN, "Bob")
+
+
+def test_an_outcome_that_is_logged_shows_no_token(host):
+    waits = host.start(ANN, "Bob")
+    assert waits.token
+    assert waits.token not in f"{waits!r} {waits}"

@@ -18,6 +18,7 @@ from effectful_agents.errors import (
     ConfigurationError,
     Denied,
     EncodingError,
+    JournalError,
     OptionError,
     QuestionChanged,
     Suspended,
@@ -37,7 +38,7 @@ from effectful_agents.operations.records import RunStatus
 from effectful_agents.operations.world import now
 from effectful_agents.testing import ScriptedModel, batch, calls
 from tests.handlers.durability.asking import ASKING, WAYS, Office, Trial
-from tests.handlers.durability.journaling import plays, running
+from tests.handlers.durability.journaling import Crash, Crashing, plays, running
 
 KEY = bytes(range(32))
 SENT = [("ann", "2026-12-01")]
@@ -804,3 +805,87 @@ def test_what_a_policy_makes_of_an_amendment_is_asked_about_with_another_token()
     for _ in range(2):
         assert trial.run(interaction, policy) == "done"
         assert trial.office.sent == [("boss of bob", "2026-12-01")]
+
+
+# The ledger and the journal
+
+
+class Torn(MemoryLedger):
+    """A ledger that ends the process after it has kept the first question: nothing more reaches the journal."""
+
+    def __init__(self, store: Crashing) -> None:
+        super().__init__()
+        self.store = store
+        self.has_ended = False
+
+    def ask(self, question: Any, *, instead_of: str = "") -> Any:
+        kept = super().ask(question, instead_of=instead_of)
+        if not self.has_ended:
+            self.store.at, self.has_ended = 0, True
+        return kept
+
+
+@each_way
+def test_what_is_answered_counts_though_the_process_ended_when_the_ledger_had_it(way):
+    trial = Trial(way)
+    ledger = Torn(trial.store)
+    interaction = people(ledger)
+    with pytest.raises((Crash, JournalError)):
+        trial.run(interaction)
+    trial.store.at = None
+    [asked] = interaction.open_questions()
+    interaction.redeem(interaction.token_of(asked), "ann", Answer())
+    trial.run(interaction)
+    assert trial.office.sent == SENT
+    assert [question.token_id for question in ledger.questions()] == [asked.token_id]
+
+
+@each_way
+def test_a_run_that_cannot_be_written_hands_out_no_token(way):
+    class Full(MemoryCheckpointer):
+        """A disk that is full once the question is kept."""
+
+        is_full = False
+
+        def lease(self, run_id: str, *, seconds: float = 30.0) -> Any:
+            lease, store = super().lease(run_id, seconds=seconds), self
+
+            class Refusing:
+                renew, release = lease.renew, lease.release
+
+                def append(self, *records: Any) -> None:
+                    if store.is_full:
+                        raise OSError("the disk is full")
+                    lease.append(*records)
+
+            return Refusing()
+
+    class Filling(MemoryLedger):
+        def ask(self, question: Any, *, instead_of: str = "") -> Any:
+            store.is_full = True
+            return super().ask(question, instead_of=instead_of)
+
+    store = Full()
+    trial = Trial(way, store)
+    with pytest.raises(JournalError, match="disk is full"):
+        trial.run(people(Filling()))
+    assert trial.office.sent == []
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_token_is_never_written_down(raises):
+    tokens = []
+
+    def encode(token: str) -> Any:
+        tokens.append(token)
+        if raises:
+            raise ValueError(f"cannot encrypt {token}")
+        return token.encode()
+
+    trial, ledger = Trial(), MemoryLedger()
+    with pytest.raises(ConfigurationError, match="encode_token") as caught:
+        trial.run(people(ledger, encode_token=encode, decode_token=str))
+    assert tokens
+    written = f"{caught.value} {trial.store.load('run').records}"
+    assert not any(token in written for token in tokens)
+    assert ledger.questions() == []  # what has no token is not asked

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from effectful_agents import handler
 from effectful_agents.errors import (
+    ConfigurationError,
     OptionError,
     QuestionChanged,
     TokenExpired,
@@ -369,3 +370,9 @@ def test_a_ledger_that_does_not_know_the_token_says_so():
         people().redeem(token, "ann", YES)
     with at(20), pytest.raises(TokenExpired):
         people().redeem(token, "ann", YES)
+
+
+def test_what_is_too_long_for_a_token_is_said_before_somebody_is_asked():
+    ledger = MemoryLedger()
+    with pytest.raises(ConfigurationError, match="shorter name"):
+        people(ledger).token_of(question(token_id="t", run_id="r" * 13_000))
