@@ -153,7 +153,7 @@ def test_a_page_may_leave_out_some_of_what_is_printed(shown: str, program: types
 
 @pytest.mark.parametrize("shown", ["", "one\ntwo", "one\n…\nfour", "…\ntwo"])
 def test_a_page_that_shows_what_is_not_printed_is_reported(shown: str, program: types.ModuleType) -> None:
-    with pytest.raises(AssertionError, match="page.md:2 shows[^/]*and prints\\s+one"):
+    with pytest.raises(AssertionError, match=r"page\.md:2 shows[^/]*and prints\s+one"):
         execute(PRINTS.replace("{shown}", shown), Path("page.md"), program)
 
 
