@@ -5,9 +5,13 @@ A comment before a block says what the model replies in it, as arguments of `Scr
     <!-- replies: calls("weather", city="Oslo"), says("Oslo") -->
 
 A block without one is run with a model that has no replies. One that cannot run here opens with `python no-run`.
+
+A `text` block directly after one shows what it prints. `…` or `...` in it stands for anything, several lines too.
 """
 
+import contextlib
 import dataclasses
+import io
 import re
 import sys
 import types
@@ -24,7 +28,8 @@ FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 BLOCK = re.compile(
     r"(?:^<!-- replies: (?P<replies>.*?) -->\n+)?"
-    r"^```python(?P<options>[^\n]*)\n(?P<code>.*?)^```$",
+    r"^```python(?P<options>[^\n]*)\n(?P<code>.*?)^```$"
+    r"(?:\n+```text\n(?P<shown>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -36,24 +41,45 @@ class Block:
     code: str
     line: int
     replies: str
+    shown: str | None
+    """What the page shows as printed; `None` where it shows nothing."""
 
 
 def blocks(text: str) -> Iterator[Block]:
     """The blocks of a page that are to be run."""
     for match in BLOCK.finditer(text):
         if match["options"].strip() != "no-run":
-            yield Block(match["code"], text.count("\n", 0, match.start("code")), match["replies"] or "")
+            line = text.count("\n", 0, match.start("code"))
+            yield Block(match["code"], line, match["replies"] or "", match["shown"])
+
+
+def shows(shown: str, printed: str) -> bool:
+    """Whether a page shows what a block prints, but for blanks at the ends of lines and what the page leaves out."""
+
+    def trimmed(text: str) -> str:
+        return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+    parts = re.split(r"…|\.\.\.", trimmed(shown))
+    return re.fullmatch(".*?".join(re.escape(part) for part in parts), trimmed(printed), re.DOTALL) is not None
 
 
 def execute(page: str, path: Path, module: types.ModuleType) -> None:
-    """Run the blocks of a page in one namespace, and check that each asked the model for all its replies."""
+    """Run the blocks of a page in one namespace.
+
+    Each is to ask the model for all its replies, and to print what the page shows.
+    """
+    differences: list[str] = []
     for block in blocks(page):
         # Empty lines before it give each line of a block the number that it has in the file.
         code = compile("\n" * block.line + block.code, str(path), "exec")
         model = ScriptedModel(*eval(f"[{block.replies}]", {"batch": batch, "calls": calls, "says": says}))
-        with handler(model):
+        out = io.StringIO()
+        with handler(model), contextlib.redirect_stdout(out):
             exec(code, module.__dict__)
         assert not model.remaining, f"{path}:{block.line}: {model.remaining} replies were not asked for"
+        if block.shown is not None and not shows(block.shown, out.getvalue()):
+            differences.append(f"{path}:{block.line} shows\n{block.shown}\nand prints\n{out.getvalue()}")
+    assert not differences, "\n".join(differences)
 
 
 @pytest.fixture
@@ -87,6 +113,8 @@ from effectful_agents.operations.loop import completion
 number += len([completion(messages=[]) for _ in range({asked})])
 ```
 
+What follows is not what it prints:
+
 ```text
 number = 1 / 0
 ```
@@ -101,6 +129,32 @@ def test_blocks_share_a_namespace_and_get_their_replies(program: types.ModuleTyp
 def test_a_reply_that_nobody_asks_for_is_reported(program: types.ModuleType) -> None:
     with pytest.raises(AssertionError, match="1 replies were not asked for"):
         execute(PAGE.replace("{asked}", "1"), Path("page.md"), program)
+
+
+PRINTS = """
+```python
+print("one\\ntwo \\nthree")
+```
+
+```text
+{shown}
+```
+
+```text
+something else
+```
+"""
+
+
+@pytest.mark.parametrize("shown", ["one\ntwo\nthree", "one\n…\nthree", "...\nthree", "o…e"])
+def test_a_page_may_leave_out_some_of_what_is_printed(shown: str, program: types.ModuleType) -> None:
+    execute(PRINTS.replace("{shown}", shown), Path("page.md"), program)
+
+
+@pytest.mark.parametrize("shown", ["", "one\ntwo", "one\n…\nfour", "…\ntwo"])
+def test_a_page_that_shows_what_is_not_printed_is_reported(shown: str, program: types.ModuleType) -> None:
+    with pytest.raises(AssertionError, match=r"page\.md:2 shows[^/]*and prints\s+one"):
+        execute(PRINTS.replace("{shown}", shown), Path("page.md"), program)
 
 
 def test_an_error_has_the_line_of_the_page(program: types.ModuleType) -> None:
