@@ -357,7 +357,8 @@ class _Place:
     def __init__(self, ids: StepIds, kind: str) -> None:
         self._ids = ids
         self._kind = kind
-        self._step_id = ids.coming(kind)
+        # Others may call tools at the same time, while somebody is asked about this one.
+        self._step_id = ids.reserve(kind) if ids.run_id else ids.coming(kind)
         self._denial = StepIds(prefix=f"{self._step_id}/denied/", run_id=ids.run_id)
 
     @property

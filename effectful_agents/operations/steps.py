@@ -235,8 +235,18 @@ class StepIds:
         return self.depth + (self.skill is not None)
 
     def next(self, kind: str) -> str:
-        """The identifier of the next step."""
+        """The identifier of the next step; in a context that has reserved one of this kind, that one."""
+        reserved = _reserved.get()
+        if reserved is not None and reserved[0] is self and reserved[1] == kind:
+            _reserved.set(None)
+            return reserved[2]
         return self.prefix + make_step_id(self._places.next(), kind)
+
+    def reserve(self, kind: str) -> str:
+        """Take the identifier of the next step for this context, which may have to wait before it makes the step."""
+        step_id = self.next(kind)
+        _reserved.set((self, kind, step_id))
+        return step_id
 
     def coming(self, kind: str) -> str:
         """The identifier that the next step gets if it is of this kind."""
@@ -272,6 +282,11 @@ class StepIds:
 
 
 _ids: contextvars.ContextVar[StepIds | None] = contextvars.ContextVar("effectful_agents_step_ids", default=None)
+
+
+_reserved: contextvars.ContextVar[tuple[StepIds, str, str] | None] = contextvars.ContextVar(
+    "effectful_agents_reserved_step", default=None
+)
 
 
 def current_ids() -> StepIds | None:
