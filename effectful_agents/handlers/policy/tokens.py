@@ -169,7 +169,7 @@ def read_token(token: str, signer: Signer) -> TokenClaims:
     claims = unverified_claims(token)
     if claims is not None:
         signed, _, signature = token.rpartition(".")
-        if signer.verify(signed.encode(), _of_base64(signature)):
+        if signer.verify(signed.encode(), _of_base64(signature)) is True:  # not what only counts as true
             return claims
     raise tampered()
 

@@ -39,6 +39,7 @@ from effectful_agents.operations.world import now
 from effectful_agents.testing import ScriptedModel, batch, calls
 from tests.handlers.durability.asking import ASKING, WAYS, Office, Trial
 from tests.handlers.durability.journaling import Crash, Crashing, plays, running
+from tests.ids import shown
 
 KEY = bytes(range(32))
 SENT = [("ann", "2026-12-01")]
@@ -127,7 +128,7 @@ def test_what_is_amended_is_done_so(way):
         (True, "bool"),
         ("yes", "str"),
     ],
-    ids=str,
+    ids=shown,
 )  # fmt: skip
 def test_an_answer_that_does_not_fit_is_not_kept(answer, said):
     trial, interaction = Trial(), people()
@@ -443,7 +444,7 @@ def test_somebody_has_to_be_asked(binding):
         {"consumption": 7},
         {"signer": object()},
     ],
-    ids=str,
+    ids=shown,
 )
 def test_an_option_that_cannot_be_is_refused(options):
     with pytest.raises(OptionError):
@@ -629,7 +630,7 @@ def test_a_request_to_the_model_is_asked_about(approved):
 
 
 @pytest.mark.parametrize("code", [False, True], ids=["called", "by code"])
-@pytest.mark.parametrize("answer", [Answer(), Answer(approved=False), Answer(arguments={"wish": "tea"})], ids=str)
+@pytest.mark.parametrize("answer", [Answer(), Answer(approved=False), Answer(arguments={"wish": "tea"})], ids=shown)
 def test_a_delegation_is_asked_about(code, answer):
     first = calls("exec_code", code="print(deputy('mail'))") if code else calls("deputy", wish="mail")
     replies = (("dear helper", [first, "done"]), ("dear deputy", ["it is seen to"]))
