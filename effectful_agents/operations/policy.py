@@ -398,11 +398,12 @@ def enforced(effect: ProposedEffect, decision: Decision, answer: Answer | None =
         StepDenied: It may not, and whoever asked goes on.
         Denied: It may not, and the call ends.
     """
+    at = now()  # before the calls end, and no operation can be performed any more
     error: Exception | None = None
     if decision.disposition is Disposition.TERMINATE_RUN:
         error = ending_calls(Denied(decision))
     elif not decision.allows:
         error = StepDenied(decision)
-    tell_decided(DecisionRecord(effect=effect, decision=decision, answer=answer, callers=effect.callers, at=now()))
+    tell_decided(DecisionRecord(effect=effect, decision=decision, answer=answer, callers=effect.callers, at=at))
     if error is not None:
         raise error

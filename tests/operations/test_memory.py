@@ -14,7 +14,7 @@ from effectful_agents.operations import memory
 from effectful_agents.operations.memory import MEMORY_EFFECTS, Memory, MemoryScope, memory_in_use, recalled
 from effectful_agents.runtime import Operation
 
-PARTS = st.text(st.sampled_from('a",[]\\ \ud800\n'), max_size=4)
+PARTS = st.text(st.sampled_from('a",[]\\ \U0001f600\n'), max_size=4)
 SCOPES = st.builds(MemoryScope, PARTS.filter(bool), user=PARTS, agent=PARTS, session=PARTS)
 
 

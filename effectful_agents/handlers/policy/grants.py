@@ -39,7 +39,7 @@ class GrantEffects(Policy):
     >>> with handler(harness()), handler(ScriptedModel("Paris.")), handler(GrantEffects("tool_call")):
     ...     ask("What is the capital of France?")
     Traceback (most recent call last):
-    effectful_agents.errors.Denied: `model_call` is not granted; `GrantEffects("model_call", …)` would.
+    effectful_agents.errors.Denied: `model_call` is not granted; `GrantEffects("model_call", …)` would. (rule: grants)
     """
 
     def __init__(self, *effects: EffectKind | str, of: Skill[..., Any] | Agent | type[Agent] | None = None) -> None:

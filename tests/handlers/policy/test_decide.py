@@ -313,3 +313,11 @@ def test_a_function_that_is_offered_as_a_tool_is_one_for_code_too(code):
     assert sent == []
     said()
     assert sent == [TO]
+
+
+def test_what_ends_a_call_is_in_the_log():
+    log = DecisionLog()
+    stop = Policy(lambda effect: Disposition.TERMINATE_RUN if effect.tool == send else None, "stop")
+    with taking("json"), handler(stop), handler(log), pytest.raises(Denied):
+        assistant("Send it.")
+    assert log.records[-1].decision.rule == "stop"
