@@ -122,16 +122,15 @@ def _answered(
 
 def _amended(effect: ProposedEffect, answer: Answer) -> ProposedEffect:
     """An effect with those arguments that a person changed."""
-    if answer.arguments is None:
-        return effect
-    if unknown := [name for name in answer.arguments if name not in effect.arguments]:
+    changed = answer.arguments or {}
+    if unknown := [name for name in changed if name not in effect.arguments]:
         raise ending_calls(
             ConfigurationError(
                 f"who answered for `{effect.name}` amended the argument `{unknown[0]}`, which it does not have. It has "
                 f"{', '.join(f'`{name}`' for name in effect.arguments) or 'none'}."
             )
         )
-    return dataclasses.replace(effect, arguments={**effect.arguments, **answer.arguments}, again=True)
+    return dataclasses.replace(effect, arguments={**effect.arguments, **changed}, again=True)
 
 
 def ask_person(question: Question, number: int = 1) -> Answer:
