@@ -6,11 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from effectful_agents.operations.memory import Memory, MemoryScope
+from effectful_agents.testing.courses import run_courses
 from effectful_agents.testing.memory_stores import SCOPES, MemoryStoreContract
 
 __all__ = ["run"]
@@ -30,21 +30,7 @@ def run(contract: MemoryStoreContract, folder: Path) -> None:
         contract: Opens the stores.
         folder: Where each course gets a folder of its own.
     """
-
-    class Course(_Course):
-        def __init__(self) -> None:
-            super().__init__(contract, folder)
-
-    run_state_machine_as_test(
-        Course,
-        settings=settings(
-            max_examples=contract.examples,
-            stateful_step_count=20,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_courses(_Course, contract, folder)
 
 
 class _Course(RuleBasedStateMachine):
