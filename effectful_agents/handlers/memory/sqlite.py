@@ -131,7 +131,7 @@ class SqliteMemoryStore:
             found = tables.select(
                 connection,
                 scope,
-                "batch IS NULL AND (?2 IS NULL OR kind = ?2)",
+                "batch IS NULL AND kind = ifnull(?, kind)",
                 of_kind,
                 order=f"at DESC, key DESC LIMIT {max(int(limit), 0)}",
             )

@@ -130,7 +130,7 @@ def _matching(
     columns = ", ".join(f"memories.{column}" for column in _COLUMNS.split(", "))
     rows = connection.execute(
         f"SELECT memory_words.words, {columns} FROM memory_words JOIN memories ON memories.key = memory_words.rowid "
-        "WHERE memory_words MATCH ? AND memories.scope = ? AND memories.batch IS NULL AND (?3 IS NULL OR kind = ?3) "
+        "WHERE memory_words MATCH ? AND memories.scope = ? AND memories.batch IS NULL AND kind = ifnull(?, kind) "
         f"ORDER BY bm25(memory_words, 0.0, 1.0) LIMIT {_SEARCHED}",
         (query, scope.key, None if kind is None else as_text(kind)),
     )

@@ -192,7 +192,7 @@ def test_a_comment_that_turns_the_check_off_is_an_error_and_no_pass():
 
 def test_a_checker_that_is_missing_says_what_to_install(monkeypatch):
     ty_server._keeper.stop()
-    monkeypatch.setattr("importlib.metadata.Distribution.discover", lambda **options: [])
+    monkeypatch.setattr("importlib.metadata.Distribution.discover", lambda **options: iter([]))
     monkeypatch.setattr("shutil.which", lambda name: None)
     with handler(TyTypeChecker()), pytest.raises(MissingDependencyError, match="pip install ty"):
         code.type_check("x = 1\n")
