@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import linecache
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "parsed",
     "remember_source",
     "source_of",
+    "telling_what_is_too_long",
 ]
 
 _PREFIX = "<generated "
@@ -63,9 +65,29 @@ def remember_source(source: str, filename: str) -> None:
 
 
 def parsed(source: str, filename: str) -> ast.Module:
-    """The tree of a source that is in no file, whose lines can be shown from now on."""
+    """The tree of a source that is in no file, whose lines can be shown from now on.
+
+    Raises:
+        SyntaxError: The source is none, or is too deep in itself.
+    """
     remember_source(source, filename)
-    return ast.parse(source, filename)
+    with telling_what_is_too_long():
+        return ast.parse(source, filename)
+
+
+@contextlib.contextmanager
+def telling_what_is_too_long() -> Generator[None]:
+    """Say of a source that is parsed or compiled in the block what is too deep in itself, in words that help to mend it.
+
+    Which of the two finds it first is different from one version of Python to the next.
+    """
+    try:
+        yield
+    except (RecursionError, MemoryError):  # the parser calls it a lack of memory where its own stack ends
+        raise SyntaxError(
+            "an expression or a chain of `elif` is too long here: the parts lie in each other. "
+            "Write several statements, a loop, or `sum` or `join` of a list."
+        ) from None
 
 
 def awaits_at_top(tree: ast.AST) -> Iterator[ast.AST]:

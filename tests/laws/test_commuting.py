@@ -65,10 +65,12 @@ WRITING_CODE = {ExpressionToolCaller, StatefulReplSynthesizer, FinalBodySynthesi
 
 
 def each_pair() -> Iterator[object]:
-    """Every two handlers; those with which mypy is asked about code take many seconds."""
+    """Every two handlers, with a mark on those that are tried less often."""
     for one, other in pairs():
-        slow = MypyTypeChecker in (one, other) and {one, other} & WRITING_CODE
-        yield pytest.param(one, other, marks=[pytest.mark.slow] if slow else [])
+        # These are the most, and seldom fail: what has no operation in common meets only in what it does to a program.
+        strangers = not one.implementations.keys() & other.implementations.keys()
+        asks_mypy = MypyTypeChecker in (one, other) and {one, other} & WRITING_CODE
+        yield pytest.param(one, other, marks=[pytest.mark.slow] if strangers or asks_mypy else [])
 
 
 @pytest.mark.parametrize(("one", "other"), list(each_pair()), ids=names)

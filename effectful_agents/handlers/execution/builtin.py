@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any, Literal
 
-from effectful_agents.generated import parsed
+from effectful_agents.generated import parsed, telling_what_is_too_long
 from effectful_agents.handlers.execution.imports import authorized
 from effectful_agents.operations import code
 from effectful_agents.operations.legibility import PromptInjectingInterpretation
@@ -50,7 +50,8 @@ class BuiltinExecutor(PromptInjectingInterpretation):
     ) -> CodeType:
         # Without `dont_inherit` the future imports of this module would hold for the code as well.
         made: Any = source
-        return builtins.compile(made, filename, mode, flags, True, optimize)
+        with telling_what_is_too_long():
+            return builtins.compile(made, filename, mode, flags, True, optimize)
 
     @implements(code.exec)
     def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from effectful_agents.errors import OptionError
-from effectful_agents.generated import parsed
+from effectful_agents.generated import parsed, telling_what_is_too_long
 from effectful_agents.handlers.execution import decimals
 from effectful_agents.handlers.execution.alarms import uninterrupted
 from effectful_agents.handlers.execution.callables import guarded
@@ -129,13 +129,8 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
         dont_inherit: bool = False,
         optimize: int = -1,
     ) -> CodeType:
-        try:
+        with telling_what_is_too_long():
             return self._compiled(source, filename, mode, flags, optimize)
-        except RecursionError:
-            raise SyntaxError(
-                "an expression or a chain of `elif` is too long here: the parts lie in each other. "
-                "Write several statements, a loop, or `sum` or `join` of a list."
-            ) from None
 
     def _compiled(
         self, source: str | ast.AST, filename: str, mode: Literal["exec", "eval", "single"], flags: int, optimize: int

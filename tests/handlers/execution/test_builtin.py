@@ -64,6 +64,17 @@ def test_what_is_no_python_is_a_syntax_error(executor):
         code.parse("x =", "<code>")
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["x = " + "+".join("t" * 50_000), "x = t" + ".strip()" * 50_000, "x = " + "-" * 50_000 + "1"],
+    ids=["sum", "chain", "signs"],
+)
+@pytest.mark.parametrize("executor", [PLAIN, RestrictedPythonExecutor()], ids=["builtin", "restricted"])
+def test_what_lies_too_deep_is_a_syntax_error_that_says_what_to_write(source, executor):
+    with pytest.raises(SyntaxError, match="Write several statements"):
+        run("t = 1\n" + source, executor=executor)
+
+
 def test_a_signal_that_a_bare_except_has_eaten_comes_out_at_the_end():
     @Operation.define
     def ask() -> str:
