@@ -77,7 +77,7 @@ def parsed(source: str, filename: str) -> ast.Module:
 
 @contextlib.contextmanager
 def telling_what_is_too_long() -> Generator[None]:
-    """Say of a source that is parsed or compiled in the block what is too deep in itself, in words that help to mend it.
+    """Say of a source that is parsed or compiled in the block that it is too deep in itself, and how to mend it.
 
     Which of the two finds it first is different from one version of Python to the next.
     """
