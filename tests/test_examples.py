@@ -554,8 +554,8 @@ def approving(folder: Path, kill_at: int = -1) -> subprocess.CompletedProcess[st
     ("answer", "outbox"),
     [
         (["approve"], "To: ann@example.org. Yes, at ten.\n"),
-        (["refuse", "I will not be there"], None),
-        (["amend", '{"text": "At eleven?"}'], "To: ann@example.org. At eleven?\n"),
+        pytest.param(["refuse", "I will not be there"], None, marks=pytest.mark.slow),
+        pytest.param(["amend", '{"text": "At eleven?"}'], "To: ann@example.org. At eleven?\n", marks=pytest.mark.slow),
     ],
     ids=["approved", "refused", "amended"],
 )

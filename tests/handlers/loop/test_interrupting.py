@@ -158,7 +158,13 @@ def test_there_is_something_to_interrupt():
     assert OPERATIONS > 60
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, Suspended, Cancelled, GeneratorExit, ProviderError, MemoryError])
+RARELY = (Suspended, GeneratorExit, MemoryError)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [KeyboardInterrupt, Cancelled, ProviderError, *(pytest.param(one, marks=pytest.mark.slow) for one in RARELY)],
+)
 def test_an_exception_at_any_operation(kind):
     for number in range(1, OPERATIONS + 1):
         bot, before = bot_with_a_past()

@@ -302,6 +302,7 @@ def ask(text, **request):
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_prompt_is_read_ends_the_program():
     done = run(
         """
