@@ -27,8 +27,9 @@ class HeldCall:
     """A call of a skill in which code of a model may call the tools of a palette only.
 
     What counts is who calls, and not how they have come by the tool: out of a name, an attribute, a container, an
-    instance that was made for it, or what a function of the program has returned. Code calls where it stands nearer to
-    the call than any tool or skill; what these call in their own bodies is the program's.
+    instance that was made for it, or what a function of the program has returned. What a tool or a skill calls in its
+    own body is the program's, and so is what a function calls that names the tool itself. One that was only handed a
+    tool calls it for whoever did that.
 
     Args:
         depth: How many calls it is nested in.
@@ -82,7 +83,7 @@ class HeldCall:
     def _called(self, tool: Tool, /, *args: Any, **kwargs: Any) -> Any:
         if not self._is_here():
             return fwd()
-        if _is_by_code(sys._getframe(1)):
+        if _is_by_code(tool, sys._getframe(1)):
             for offered in self._offered.values():
                 if tool not in offered:
                     raise ValueError(f"there is no tool `{tool.__name__}`. The tools are: {self._listed()}.")
@@ -121,12 +122,25 @@ async def _awaited[T](value: Awaitable[T]) -> T:
 _INSIDE = frozenset(function.__code__ for function in (HeldCall.around.__func__, HeldCall._called, _awaited))
 
 
-def _is_by_code(frame: FrameType | None) -> bool:
-    """Whether code of a model stands nearer than any tool or skill."""
+def _is_by_code(tool: Tool, frame: FrameType | None) -> bool:
+    """Whether code of a model calls a tool, and none of the program's between that and the call does."""
     while frame is not None:
-        if frame.f_code in _INSIDE:
+        if frame.f_code in _INSIDE or _calls_by_name(frame, tool):
             return False
         if is_generated_name(frame.f_code.co_filename):
             return True
         frame = frame.f_back
     return _in_code.get()
+
+
+def _calls_by_name(frame: FrameType, tool: Tool) -> bool:
+    """Whether it is a function of the program that names a tool itself, and was not only handed it."""
+    written, names = frame.f_code, frame.f_globals
+    if is_generated_name(written.co_filename) or str(names.get("__name__")).partition(".")[0] in _MACHINERY:
+        return False
+    if tool.own_name in (*written.co_names, *written.co_freevars):
+        return True
+    return any(isinstance(value := names.get(name), Tool) and value == tool for name in written.co_names)
+
+
+_MACHINERY = frozenset({"effectful", "effectful_agents"})

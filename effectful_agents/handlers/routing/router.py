@@ -26,12 +26,11 @@ class ToolRouter(ObjectInterpretation[Any, Any]):
 
     Intercepts `call_assistant` and forwards with the tools of the palette in the order that they had. The model is told
     of no others, and a call of one that is not offered is answered as that of a tool which does not exist. The same
-    holds for what an argument that is written as an expression calls. A session of Python is another matter: it is one
-    tool, `exec_code`, and code in it calls whatever the skill sees. It is offered where the palette names it, as is
-    every tool that another handler adds.
+    holds for what code of the model calls: an argument that is written as an expression, a session, a body. A session
+    of Python is one tool, `exec_code`, offered where the palette names it, as is every tool that another handler adds.
 
     Routing narrows an offer. It grants nothing, and a tool that was not there is not added; nor is it an authorization:
-    the program itself, its tools and code that was let in call what they like. Who may do what is for a policy.
+    the program itself and its tools call what they like. Who may do what is for a policy.
 
     Tools are chosen by their own names (`tool.__name__`); of several with one name all are in. A skill that chooses is
     called like any other, in a call nested in the one that is routed. It is offered no tools, and it is itself in no

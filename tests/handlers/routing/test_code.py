@@ -73,6 +73,9 @@ class Clerk(Agent):
         DONE.append(("shred", text))
         return "gone"
 
+    def clear(self) -> str:
+        return self.burn("x")
+
     @Skill.define
     def serve(self, wish: str) -> str:
         """{wish}"""
@@ -89,8 +92,39 @@ clerk = Clerk()
 drawer = Drawer(Clerk(), [Clerk(), shred])
 
 
+shredder = shred
+
+
+def other_name() -> str:
+    return shredder("x")
+
+
+def shredding() -> str:
+    return shred("x")
+
+
+def shredding_by(function: Any) -> str:
+    return function(shred)
+
+
+class Errand:
+    def __init__(self, tool: Any) -> None:
+        self.tool = tool
+
+    def run(self) -> Any:
+        return self.tool("x")
+
+
 def the_shredder() -> Any:
     return shred
+
+
+def applied(tool: Any) -> Any:
+    return tool("x")
+
+
+def applied_in_there(tool: Any) -> Any:
+    return (lambda: tool("x"))()
 
 
 @Skill.define
@@ -136,6 +170,10 @@ CALLS = [
     'sorted(["x", "y"], key=shred)[0]',
     '[one("x") for one in (look, shred)][0]',
     'getattr(Clerk(), "burn")("x")',
+    "applied(shred)",
+    "applied(Clerk().burn)",
+    "applied_in_there(shred)",
+    "Errand(shred).run()",
     'Clerk().serve("x")',
     'nested("x")',
 ]
@@ -224,7 +262,7 @@ def test_of_two_routers_code_has_what_both_offer(names):
     )
     with handler(stack), handler(ScriptedModel(calls("exec_code", code='print(look("x"))'), "Done.")):
         assert ask("x") == "Done."
-    assert DONE == ([("look", "x")] if "look" in names else [])
+    assert ([("look", "x")] if "look" in names else []) == DONE
 
 
 # --- what goes on -----------------------------------------------------------------------------------------------------
@@ -240,6 +278,15 @@ def test_what_a_tool_calls_in_its_own_body_is_its_own_affair(name, executor):
     in_session = (calls("exec_code", code=f'print({wait}{name}("y"))'), "Done.")
     asked(offering(name, *CODE), *in_session, call=lambda: ask("x"), eval_provider=executor)
     assert shredded() == [("shred", "x"), ("shred", "y")]
+
+
+@EXECUTORS
+@pytest.mark.parametrize("call", ["shredding()", "shredding_by(applied)", "Clerk().clear()", "other_name()"])
+def test_what_a_function_of_the_program_calls_that_names_the_tool_is_its_own_affair(call, executor):
+    """It could do the same without a tool, and code that sees it may call it."""
+    used = calls("exec_code", code=f"print({call})")
+    asked(offering("look", *CODE), used, "Done.", call=lambda: ask("x"), eval_provider=executor)
+    assert shredded() == [("shred", "x")]
 
 
 @EXECUTORS
