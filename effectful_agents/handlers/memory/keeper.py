@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
 import logging
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
@@ -322,25 +321,17 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
             raise OptionError(f"`tags` is {tags!r}; it is a list of texts.")
         text = safe_text(text)
-        id = self._id(text, kind)
 
         def time() -> Any:
             return now()
 
         at: float = record(time, float)
+        # Of the step, and not of what is said: a tool that is called again may say it in other words. It is on disk
+        # before anything is written under it, as all that was recorded before.
+        id = record(fresh_id, str)
         memory = Memory(id, text, self.scope, at, kind, tuple(tags), dict(metadata or {}))
         check_memories(self.scope, [memory])
         return memory
-
-    def _id(self, text: str, kind: str) -> str:
-        ids, call = current_ids(), RememberedCall.running(self)
-        if ids is None or not ids.run_id:
-            return fresh_id()
-        # The same when the run is resumed, even where its journal had not been written yet; and in a fork of it, what
-        # is written in a call that both share.
-        begun = call.batch if call is not None and call.batch else ids.run_id
-        said = "\0".join([begun, ids.coming("record"), self.scope.key, kind, text])
-        return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _admitted(text: str) -> str:
@@ -371,17 +362,23 @@ def _as_prompted(skill: Skill) -> Skill:
 
 def _texts(what: str, function: Callable[..., Any], *args: Any) -> list[str]:
     """The texts that an extractor or a consolidator gives."""
-    given = function(*args)
-    if inspect.isawaitable(given):
-        given = wait(given)
-    if given is None:
-        return []
-    texts = [given] if isinstance(given, str) else given
-    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise ConfigurationError(
-            f"the {what} `{_name_of(function)}` gave {type(given).__name__}; it gives a list of texts, a text, or None."
-        )
-    return [text for text in texts if text.strip()]
+
+    def give_texts() -> list[str]:
+        given = function(*args)
+        if inspect.isawaitable(given):
+            given = wait(given)
+        if given is None:
+            return []
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+            raise ConfigurationError(
+                f"the {what} `{_name_of(function)}` gave {type(given).__name__}; it gives a list of texts, a text, or "
+                "None."
+            )
+        return [text for text in texts if text.strip()]
+
+    # The steps of a skill are recorded. A function may say it in other words the next time.
+    return give_texts() if isinstance(function, Skill) else record(give_texts, list[str])
 
 
 def _name_of(function: Any) -> str | None:
