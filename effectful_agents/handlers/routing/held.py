@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Collection
-from types import FrameType
+from collections.abc import Awaitable, Callable, Collection, Generator
+from types import FrameType, ModuleType
 from typing import Any
 
 from effectful_agents.generated import is_generated_name
@@ -47,12 +48,13 @@ class HeldCall:
         if outer is not None and outer._depth == depth:
             return make()
         call = cls(depth)
-        token = _call.set(call)
+        # Not a token's `reset`, here and below: it raises where a greenlet was given another context meanwhile.
+        _call.set(call)
         try:
             with handler(call._guards()):
                 return make()
         finally:
-            _call.reset(token)
+            _call.set(outer)
 
     @classmethod
     def hold(cls, router: object, offered: Collection[Tool]) -> None:
@@ -87,11 +89,8 @@ class HeldCall:
             for offered in self._offered.values():
                 if tool not in offered:
                     raise ValueError(f"there is no tool `{tool.__name__}`. The tools are: {self._listed()}.")
-        token = _in_code.set(False)
-        try:
+        with _running(is_code=False):
             value = fwd()
-        finally:
-            _in_code.reset(token)
         return _awaited(value) if inspect.isawaitable(value) else value
 
     def _listed(self) -> str:
@@ -102,20 +101,24 @@ class HeldCall:
 
 def _run(*args: Any, **kwargs: Any) -> Any:
     """A rule of `code.exec` and `code.eval`."""
-    token = _in_code.set(True)
-    try:
+    with _running(is_code=True):
         return fwd()
-    finally:
-        _in_code.reset(token)
 
 
 async def _awaited[T](value: Awaitable[T]) -> T:
     """Have the body of an asynchronous tool be the program's, whoever waits for it."""
-    token = _in_code.set(False)
-    try:
+    with _running(is_code=False):
         return await value
+
+
+@contextlib.contextmanager
+def _running(*, is_code: bool) -> Generator[None]:
+    before = _in_code.get()
+    _in_code.set(is_code)
+    try:
+        yield
     finally:
-        _in_code.reset(token)
+        _in_code.set(before)
 
 
 # The frames between code of a model and what a tool or a skill does by itself.
@@ -136,11 +139,14 @@ def _is_by_code(tool: Tool, frame: FrameType | None) -> bool:
 def _calls_by_name(frame: FrameType, tool: Tool) -> bool:
     """Whether it is a function of the program that names a tool itself, and was not only handed it."""
     written, names = frame.f_code, frame.f_globals
-    if is_generated_name(written.co_filename) or str(names.get("__name__")).partition(".")[0] in _MACHINERY:
+    module = names.get("__name__")
+    # In no module is what was evaluated of a text, by code of a model too.
+    if vars(sys.modules.get(str(module), _nowhere)) is not names or str(module).partition(".")[0] in _MACHINERY:
         return False
     if tool.own_name in (*written.co_names, *written.co_freevars):
         return True
     return any(isinstance(value := names.get(name), Tool) and value == tool for name in written.co_names)
 
 
+_nowhere = ModuleType("nowhere")
 _MACHINERY = frozenset({"effectful", "effectful_agents"})

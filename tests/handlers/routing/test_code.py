@@ -226,6 +226,22 @@ def test_no_function_that_is_an_argument_calls_another(executor):
     assert shredded() == []
 
 
+@pytest.mark.parametrize(
+    "call", ["""eval('shred("x")')""", """exec('shred("x")')""", """__import__(__name__).shred("x")"""]
+)
+def test_no_text_that_code_evaluates_calls_another(call):
+    asked(offering("look", *CODE), calls("exec_code", code=call), "No.", call=lambda: ask("x"), eval_provider="builtin")
+    assert shredded() == []
+
+
+def test_no_annotation_that_is_evaluated_calls_another():
+    code = "class A:\n    x: \"shred('x')\"\nimport typing\nprint(typing.get_type_hints(A))"
+    for executor in ("builtin", "restricted"):
+        router = offering("look", *CODE)
+        asked(router, calls("exec_code", code=code), "No.", call=lambda: ask("x"), eval_provider=executor)
+    assert shredded() == []
+
+
 def test_no_code_calls_one_that_is_asynchronous():
     code = 'print(await shred_later("x"))'
     asked(offering("look", *CODE), calls("exec_code", code=code), "No.", call=lambda: ask("x"), eval_provider="builtin")
