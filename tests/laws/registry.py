@@ -82,6 +82,13 @@ NOWHERE = "http://127.0.0.1:9/v1"
 """An address at which nobody answers."""
 
 
+class _Terse(Console):
+    """A terminal on which can be seen that something was printed. To draw it takes longer than all else here."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        self.file.write("something\n")
+
+
 @dataclasses.dataclass
 class Surroundings:
     """What samples write to, and what a program's model replies."""
@@ -92,8 +99,7 @@ class Surroundings:
 
     @property
     def console(self) -> Console:
-        # Wide and without colours: nothing takes as long as laying out the lines of a long message.
-        return Console(file=self.terminal, force_terminal=True, color_system=None, width=160)
+        return _Terse(file=self.terminal, force_terminal=True)
 
     @property
     def dump(self) -> Path:

@@ -7,8 +7,6 @@ import resource
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,27 +21,12 @@ from effectful_agents.errors import ConfigurationError, StorageError
 from effectful_agents.runtime import bridged
 from effectful_agents.storage.database import Database, Schema
 from effectful_agents.storage.stored import as_text, of_text
+from tests.processes import exit_code, forked
 
 ONE = Schema("counts", [["CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)"]])
 TWO = Schema(
     "counts", [*ONE.steps, ["ALTER TABLE counts ADD COLUMN unit TEXT", "UPDATE counts SET unit = 'm' WHERE 1"]]
 )
-
-OPEN = f"""
-import os, signal, sys
-from effectful_agents.storage.database import Database, Schema
-database = Database(sys.argv[1], {ONE!r})
-"""
-COUNT = """
-for _ in range(int(sys.argv[2])):
-    with database.writing() as connection:
-        connection.execute("INSERT INTO counts VALUES ('a', 1) ON CONFLICT DO UPDATE SET value = value + 1")
-"""
-KILLED = """
-with database.writing() as connection:
-    connection.execute("DELETE FROM counts")
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
 
 
 @pytest.fixture
@@ -63,14 +46,11 @@ def counted(database: Database) -> int:
     return found[0] if found else 0
 
 
-def process(code: str, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", OPEN + code, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[3],
-    )
+def count_to(number: int, path: Path) -> None:
+    """What a process of its own does."""
+    database = Database(path, ONE)
+    for _ in range(number):
+        count(database)
 
 
 @contextlib.contextmanager
@@ -125,18 +105,16 @@ def test_what_was_committed_within_the_block_stays(path: Path) -> None:
 
 def test_processes_and_threads_wait_for_each_other(path: Path) -> None:
     database = Database(path, ONE)
-    others = [process(COUNT, path, 25) for _ in range(3)]
+    others = [forked(lambda: count_to(25, path)) for _ in range(3)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: count(database), range(100)))
-    for other in others:
-        assert other.communicate() == ("", "")
+    assert {exit_code(other) for other in others} == {0}
     assert counted(database) == 175
 
 
 def test_processes_that_make_the_file_at_the_same_time(path: Path) -> None:
-    others = [process(COUNT, path, 1) for _ in range(4)]
-    for other in others:
-        assert other.communicate() == ("", "")
+    others = [forked(lambda: count_to(1, path)) for _ in range(4)]
+    assert {exit_code(other) for other in others} == {0}
     assert counted(Database(path, ONE)) == 4
 
 
@@ -212,7 +190,6 @@ def test_another_folder_becomes_the_current_one(tmp_path: Path, monkeypatch: pyt
     assert counted(Database(tmp_path / "counts.db", ONE)) == 1
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_process_goes_on_with_it(path: Path) -> None:
     database = Database(path, ONE)
     count(database)
@@ -226,15 +203,9 @@ def test_a_forked_process_goes_on_with_it(path: Path) -> None:
     thread.start()
     try:
         for _ in range(5):
-            child = os.fork()
-            if not child:  # pragma: no cover - in the child
-                try:
-                    count(database)
-                    os._exit(0)
-                finally:
-                    os._exit(1)
+            child = forked(lambda: count(database))
             count(database)
-            assert os.waitpid(child, 0)[1] == 0
+            assert exit_code(child) == 0
     finally:
         stop.set()
         thread.join()
@@ -244,9 +215,13 @@ def test_a_forked_process_goes_on_with_it(path: Path) -> None:
 def test_a_process_that_is_killed_while_it_writes(path: Path) -> None:
     database = Database(path, ONE)
     count(database)
-    killed = process(KILLED, path)
-    killed.communicate()
-    assert killed.returncode == -signal.SIGKILL
+
+    def write() -> None:
+        with Database(path, ONE).writing() as connection:
+            connection.execute("DELETE FROM counts")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert exit_code(forked(write)) == -signal.SIGKILL
     assert counted(database) == 1
     count(database)
 

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import inspect
-import logging
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from effectful_agents.errors import (
-    ConfigurationError,
-    DecodingError,
-    GovernanceRefused,
-    OptionError,
-    ProviderError,
-    StepDenied,
-)
+from effectful_agents.errors import ConfigurationError, GovernanceRefused, OptionError, StepDenied
 from effectful_agents.handlers.memory.calls import RememberedCall
 from effectful_agents.handlers.memory.checking import check_forgetting, check_memories, check_number, check_text
 from effectful_agents.handlers.memory.exchange import answer_text, given_text, request_text
+from effectful_agents.handlers.memory.making import Consolidator, Extractor, going_on, made_texts, maker_name
 from effectful_agents.handlers.memory.window import WorkingWindow
 from effectful_agents.messages import UserMessage
 from effectful_agents.messages.text import safe_text, text_for_reading
@@ -43,17 +34,10 @@ from effectful_agents.operations.memory import (
 from effectful_agents.operations.prompt import PromptSection
 from effectful_agents.operations.steps import current_ids
 from effectful_agents.operations.world import fresh_id, now
-from effectful_agents.runtime import ObjectInterpretation, fwd, implements, wait
+from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import Skill
 
-__all__ = ["Consolidator", "Extractor", "MemoryKeeper"]
-
-type Extractor = Callable[[str, str], Any]
-"""Takes what was asked and what was answered, and gives the texts to remember: a list, one text, or None."""
-type Consolidator = Callable[[list[str]], Any]
-"""Takes the texts of memories, the oldest first, and gives those that take their place."""
-
-_log = logging.getLogger(__name__)
+__all__ = ["MemoryKeeper"]
 
 _CONSOLIDATED = 200
 """Memories that are consolidated at once, at most: the oldest."""
@@ -160,8 +144,8 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
             "scope": self.scope.digest,
             "limit": self.limit,
             "working_window": None if self.working_window is None else self.working_window.turns,
-            "extractor": _name_of(self.extractor),
-            "consolidator": _name_of(self.consolidator),
+            "extractor": maker_name(self.extractor),
+            "consolidator": maker_name(self.consolidator),
             "consolidate_after": self.consolidate_after if consolidates else None,
         }
 
@@ -228,14 +212,14 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         with _going_without():
             flush_memory()
         if self.consolidator is not None:
-            with _going_without(), _going_on("the memories stay as they are, and the next call tries again"):
+            with _going_without(), going_on("the memories stay as they are, and the next call tries again"):
                 consolidate_memory(self.consolidate_after)
 
     def _extracted(self, request: str, answer: str) -> list[str] | None:
         """What the extractor makes of an exchange; None where there is none, or where its model could not do it."""
         if self.extractor is not None:
-            with _going_on("what was said is remembered as it is"):
-                return _texts("extractor", self.extractor, request, answer)
+            with going_on("what was said is remembered as it is"):
+                return made_texts("extractor", self.extractor, request, answer)
         return None
 
     # --- the rules of the operations, which are all that reaches the store --------------------------------------------
@@ -289,7 +273,7 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         # Calls of skills in here are inside of another one, so that they have no stages of their own.
         call = RememberedCall(self)
         with call.entered():
-            texts = _texts("consolidator", self.consolidator, [memory.text for memory in old])
+            texts = made_texts("consolidator", self.consolidator, [memory.text for memory in old])
             new = [self._made(text, "summary", (), None) for text in texts]
             if call.has_written:
                 flush_memory()
@@ -322,25 +306,17 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
         if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
             raise OptionError(f"`tags` is {tags!r}; it is a list of texts.")
         text = safe_text(text)
-        id = self._id(text, kind)
 
         def time() -> Any:
             return now()
 
         at: float = record(time, float)
+        # Of the step, and not of what is said: a tool that is called again may say it in other words. It is on disk
+        # before anything is written under it, as all that was recorded before.
+        id = record(fresh_id, str)
         memory = Memory(id, text, self.scope, at, kind, tuple(tags), dict(metadata or {}))
         check_memories(self.scope, [memory])
         return memory
-
-    def _id(self, text: str, kind: str) -> str:
-        ids, call = current_ids(), RememberedCall.running(self)
-        if ids is None or not ids.run_id:
-            return fresh_id()
-        # The same when the run is resumed, even where its journal had not been written yet; and in a fork of it, what
-        # is written in a call that both share.
-        begun = call.batch if call is not None and call.batch else ids.run_id
-        said = "\0".join([begun, ids.coming("record"), self.scope.key, kind, text])
-        return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _admitted(text: str) -> str:
@@ -353,36 +329,8 @@ def _going_without() -> contextlib.AbstractContextManager[Any]:
     return contextlib.suppress(StepDenied)
 
 
-@contextlib.contextmanager
-def _going_on(then: str) -> Generator[None]:
-    """Have the call end well though a model could not do what is done for its memory: it has been answered."""
-    try:
-        yield
-    except (ProviderError, DecodingError) as error:
-        _log.warning("no model made memories of a call, so %s: %s", then, error)
-
-
 def _as_prompted(skill: Skill) -> Skill:
     """A skill whose call is running, with the prompt that it has there."""
     ids = current_ids()
     here = None if ids is None else ids.skill
     return here if here is not None and here == skill else skill
-
-
-def _texts(what: str, function: Callable[..., Any], *args: Any) -> list[str]:
-    """The texts that an extractor or a consolidator gives."""
-    given = function(*args)
-    if inspect.isawaitable(given):
-        given = wait(given)
-    if given is None:
-        return []
-    texts = [given] if isinstance(given, str) else given
-    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise ConfigurationError(
-            f"the {what} `{_name_of(function)}` gave {type(given).__name__}; it gives a list of texts, a text, or None."
-        )
-    return [text for text in texts if text.strip()]
-
-
-def _name_of(function: Any) -> str | None:
-    return None if function is None else getattr(function, "__name__", type(function).__name__)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from effectful_agents.handlers.memory.checking import check_number
@@ -42,8 +44,9 @@ class RecallPrompter(ObjectInterpretation[Any, Any]):
     nothing was recalled, it changes nothing.
 
     Args:
-        max_characters: Characters of all memories together, at least 100. Those that fit best, and then the latest, are
-            taken as far as they have room; a text longer than a quarter of that is shortened in its middle.
+        max_characters: Characters of the whole block, as it is written, at least 400. Those memories that fit best, and
+            then the latest, are taken as far as they have room. One that would have more than a quarter of that for
+            itself is shortened in its middle, between words, and `[…]` says where.
 
     Raises:
         OptionError: `max_characters` is no such number.
@@ -71,7 +74,7 @@ class RecallPrompter(ObjectInterpretation[Any, Any]):
     """
 
     def __init__(self, max_characters: int = 8000) -> None:
-        check_number("max_characters", max_characters, 100)
+        check_number("max_characters", max_characters, 400)
         self.max_characters = max_characters
 
     def manifest(self) -> Mapping[str, object]:
@@ -94,12 +97,12 @@ class RecallPrompter(ObjectInterpretation[Any, Any]):
 
     def _shown(self, memories: Sequence[Memory], before: str) -> list[str]:
         """The lines that there is room for and that the conversation does not have yet, the oldest first."""
-        left, shown = self.max_characters, list[tuple[float, int, str]]()
+        room = self.max_characters - len(_OPENING) - len(_CLOSING)
+        left, shown = room, list[tuple[float, int, str]]()
         for place, memory in enumerate(memories):
-            text = _shortened(safe_text(memory.text), self.max_characters // 4)
-            line = _line(text)
-            if len(text) <= left and f"\n{line}\n" not in before:
-                left -= len(text)
+            line = _line(_shortened(safe_text(memory.text), room // 4))
+            if len(line) < left and f"\n{line}\n" not in before:
+                left -= len(line) + 1  # with the end of the line
                 shown.append((memory.at, -place, line))
         return [line for _, _, line in sorted(shown)]
 
@@ -125,7 +128,31 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _shortened(text: str, most: int) -> str:
-    if len(text) <= most:
+    """A text whose line has at most so many characters."""
+    if len(text) <= most and len(_line(text)) <= most:
         return text
-    half = (most - len(_GAP)) // 2
-    return text[:half] + _GAP + text[-half:]
+    half = (most - len(_line(_GAP))) // 2
+    begin = _cut(text, _fitting(text, half), -1)
+    end = _cut(text, len(text) - _fitting(reversed(text), half), 1)
+    return f"{text[:begin].rstrip()}{_GAP}{text[end:].lstrip()}"
+
+
+def _fitting(characters: Iterable[str], most: int) -> int:
+    """How many of some characters have room in a line."""
+    sizes = itertools.accumulate(len(_line(character)) - 2 for character in characters)
+    return sum(1 for _ in itertools.takewhile(lambda size: size <= most, sizes))
+
+
+def _cut(text: str, place: int, step: int) -> int:
+    """Where to cut a text, at a place or near it in one direction: between words, or else between characters."""
+    left = place if step < 0 else len(text) - place
+    for near in range(place, place + step * (left // 2), step):
+        if text[near - (step > 0)].isspace():
+            return near
+    # Not within what is seen as one character.
+    while 0 < place < len(text) and (unicodedata.combining(text[place]) or _JOINER in text[place - 1 : place + 1]):
+        place += step
+    return place
+
+
+_JOINER = "\u200d"

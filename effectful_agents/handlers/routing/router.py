@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Literal
 
 from effectful_agents.errors import ConfigurationError, OptionError
 from effectful_agents.handlers.routing.choosing import ByFunction, BySkill, Router, choosing
 from effectful_agents.handlers.routing.context import RoutingContext, check_known, names_of
+from effectful_agents.handlers.routing.held import HeldCall
 from effectful_agents.handlers.routing.keywords import KeywordRouter
 from effectful_agents.messages import Message, Response, ToolChoice
-from effectful_agents.operations import code
-from effectful_agents.operations.loop import AssistantResult, call_assistant, completion
+from effectful_agents.operations.loop import AssistantResult, call_agent, call_assistant, completion
 from effectful_agents.operations.steps import current_ids
-from effectful_agents.runtime import ObjectInterpretation, Operation, fwd, handler, implements, interpretation
+from effectful_agents.runtime import ObjectInterpretation, Operation, fwd, handler, implements
 from effectful_agents.types import Scope, Skill, Tool
 from effectful_agents.types.walk import ToolSet, in_order, tools_in_scope
 
@@ -26,12 +26,11 @@ class ToolRouter(ObjectInterpretation[Any, Any]):
 
     Intercepts `call_assistant` and forwards with the tools of the palette in the order that they had. The model is told
     of no others, and a call of one that is not offered is answered as that of a tool which does not exist. The same
-    holds for what an argument that is written as an expression calls. A session of Python is another matter: it is one
-    tool, `exec_code`, and code in it calls whatever the skill sees. It is offered where the palette names it, as is
-    every tool that another handler adds.
+    holds for what code of the model calls: an argument that is written as an expression, a session, a body. A session
+    of Python is one tool, `exec_code`, offered where the palette names it, as is every tool that another handler adds.
 
     Routing narrows an offer. It grants nothing, and a tool that was not there is not added; nor is it an authorization:
-    the program itself, its tools and code that was let in call what they like. Who may do what is for a policy.
+    the program itself and its tools call what they like. Who may do what is for a policy.
 
     Tools are chosen by their own names (`tool.__name__`); of several with one name all are in. A skill that chooses is
     called like any other, in a call nested in the one that is routed. It is offered no tools, and it is itself in no
@@ -107,6 +106,10 @@ class ToolRouter(ObjectInterpretation[Any, Any]):
                 mend = f"`registered` has {', '.join(map(repr, self.registered)) or 'none'}."
                 check_known(entries_for.names, self.registered, "`keyword_router`", mend)
 
+    @implements(call_agent)
+    def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
+        return HeldCall.around(fwd)
+
     @implements(call_assistant)
     def call_assistant(
         self,
@@ -119,6 +122,7 @@ class ToolRouter(ObjectInterpretation[Any, Any]):
             return fwd()
         choice = choosing()
         if choice is not None and choice.skill == env.skill:
+            HeldCall.hold(self, ())
             message, tool_calls, answer = fwd(messages, choice.held(response_type), env, ToolSet())
             choice.check(message, answer)
             return message, tool_calls, answer
@@ -128,13 +132,12 @@ class ToolRouter(ObjectInterpretation[Any, Any]):
         turns.begin(messages)
         catalogue = self._catalogue(tools, env.skill)
         palette = self._palette(turns, env, catalogue)
-        offered = _narrowed(tools, [tool for tool in catalogue if tool.__name__ in palette])
+        kept = [tool for tool in catalogue if tool.__name__ in palette]
+        offered = _narrowed(tools, kept)
         routed = _Routed(env, frozenset(tool.__name__ for tool in catalogue), palette, _depth())
         around: Any = _routed()
-        guards: dict[Any, Any] = {_routed: lambda: {**around, id(self): routed}, completion: routed.completion}
-        if code.eval in interpretation():
-            guards[code.eval] = _guard(catalogue, routed)
-        with handler(guards):
+        HeldCall.hold(self, kept)
+        with handler({_routed: lambda: {**around, id(self): routed}, completion: routed.completion}):
             result = fwd(messages, response_type, env, offered)
         turns.end(messages)
         return result
@@ -254,23 +257,3 @@ def _narrowed(tools: Set[Tool], kept: Sequence[Tool]) -> Set[Tool]:
     if made is None:
         made = tools.memo[key] = ToolSet(kept)
     return made
-
-
-def _guard(catalogue: Sequence[Tool], routed: _Routed) -> Callable[..., Any]:
-    """A handler of `code.eval` for the time in which a reply is decoded: arguments may be written as expressions."""
-
-    def evaluate(*args: Any, **kwargs: Any) -> Any:
-        with handler({tool: _refuse(tool, routed) for tool in catalogue if tool.__name__ not in routed.palette}):
-            return fwd()
-
-    return evaluate
-
-
-def _refuse(tool: Tool, routed: _Routed) -> Callable[..., Any]:
-    def refused(*args: Any, **kwargs: Any) -> Any:
-        if _depth() != routed.depth:  # a call inside has a palette of its own
-            return fwd()
-        offered = ", ".join(f"`{one}`" for one in sorted(routed.catalogue & routed.palette)) or "none"
-        raise ValueError(f"there is no tool `{tool.__name__}`. The tools are: {offered}.")
-
-    return refused

@@ -100,7 +100,7 @@ def run(program: list[Call], store: Any, *inside: Any) -> None:
 
 
 @given(st.lists(CALLS, max_size=4))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_program_leaves_what_its_calls_leave(program: list[Call]) -> None:
     store = InMemoryStore()
     run(program, store)
@@ -108,7 +108,7 @@ def test_a_program_leaves_what_its_calls_leave(program: list[Call]) -> None:
 
 
 @given(st.lists(CALLS, max_size=3))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_in_a_run_it_leaves_the_same(program: list[Call]) -> None:
     store = InMemoryStore()
     run(program, store, Journal("monday", MemoryCheckpointer()))

@@ -103,24 +103,61 @@ def test_no_text_ends_the_block_or_begins_a_line(texts: list[str]) -> None:
     assert lines_of(content) == [text.replace("\ud800", "\ufffd") for text in texts]
 
 
+def block_of(content: str) -> str:
+    return content[content.index(OPENING) :]
+
+
+def frame() -> int:
+    """The characters of the block that are none of a memory's."""
+    return len(block_of(shown(a("x")))) - len('"x"\n')
+
+
 def test_what_fits_best_has_room_first() -> None:
-    texts = ["best " * 5, "next " * 5, "last " * 5, "tiny"]
-    content = shown(*map(a, texts), prompter=RecallPrompter(100))
-    assert sorted(lines_of(content)) == sorted([texts[0], texts[1], texts[2], "tiny"])
-    content = shown(*map(a, [*texts[:3], "more " * 5, *texts[3:]]), prompter=RecallPrompter(100))
-    assert "tiny" not in content
-    assert content.count("more") == 5
+    texts = [f"{name} " * 12 for name in ("best", "next", "then", "last")]
+    size = frame() + 4 * 63 + len('"tiny"\n')
+    assert size >= 400
+    content = shown(*map(a, [*texts, "tiny"]), prompter=RecallPrompter(size))
+    assert sorted(lines_of(content)) == sorted([*texts, "tiny"])
+    assert len(block_of(content)) == size
+    content = shown(*map(a, [*texts, "more " * 12, "tiny"]), prompter=RecallPrompter(size))
+    assert sorted(lines_of(content)) == sorted([*texts, "tiny"])
+    content = shown(*map(a, [*texts, "tiny"]), prompter=RecallPrompter(size - 1))
+    assert sorted(lines_of(content)) == sorted(texts)
+
+
+@given(st.lists(HOSTILE.map(lambda text: text * 40) | HOSTILE, min_size=1, max_size=6), st.integers(400, 1500))
+def test_whatever_is_remembered_the_block_keeps_to_its_size(texts: list[str], most: int) -> None:
+    memories = [a(text, float(place)) for place, text in enumerate(texts)]
+    content = shown(*memories, prompter=RecallPrompter(most))
+    block = content.removeprefix("Hello.")
+    assert len(block.removeprefix("\n\n")) <= most
+    whole = {text.replace("\ud800", "\ufffd") for text in texts}
+    for text in lines_of(content) if block else ():
+        # As it was, or its beginning and its end with a mark between them.
+        begin, gap, end = text.partition(" […] ")
+        assert text in whole or (gap and any(one.startswith(begin) and one.endswith(end) for one in whole))
 
 
 def test_a_long_text_is_shortened_in_its_middle() -> None:
-    content = shown(a("begin" + "x" * 9_000 + "end"), prompter=RecallPrompter(400))
+    content = shown(a("begin" + "x" * 9_000 + "end"), prompter=RecallPrompter(800))
     (text,) = lines_of(content)
-    assert len(text) <= 100
+    assert 100 < len(text) <= 200
     assert (text[:5], text[-3:]) == ("begin", "end")
     assert " […] " in text
 
 
-@pytest.mark.parametrize("value", [99, 0, -1, 1.5, "8000", None, True])
+def test_it_is_cut_between_words() -> None:
+    words = " ".join(f"word{number}" for number in range(1000))
+    (text,) = lines_of(shown(a(words), prompter=RecallPrompter(800)))
+    assert set(text.split(" ")) <= {*words.split(" "), "[…]"}
+    # In a script without spaces, between characters, whatever they are made of.
+    (text,) = lines_of(shown(a("e\u0301" * 1000), prompter=RecallPrompter(800)))
+    begin, _, end = text.partition(" […] ")
+    assert set(begin[::2] + end[::2]) == {"e"}
+    assert set(begin[1::2] + end[1::2]) == {"\u0301"}
+
+
+@pytest.mark.parametrize("value", [399, 0, -1, 1.5, "8000", None, True])
 def test_a_limit_that_cannot_be_is_refused(value: Any) -> None:
     with pytest.raises(OptionError, match="max_characters"):
         RecallPrompter(value)

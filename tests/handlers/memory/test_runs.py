@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from effectful_agents.runtime import Layers
 from effectful_agents.testing import ScriptedModel, calls
 from tests.handlers.durability.journaling import Crash, Crashing
 from tests.handlers.memory.remembering import ANN, said, texts
+from tests.processes import exit_code, forked
 
 
 @Tool.define(idempotent=True)
@@ -265,50 +266,45 @@ def test_a_run_and_its_memory_in_one_file(tmp_path: Path) -> None:
     assert texts(SqliteMemoryStore(file).memories(ANN)) == ["Asked: Tea?\nAnswered: Done."]
 
 
-KILLED = """
-import os, signal, sys
-from effectful_agents import NotHandled, Skill, handler, harness
-from effectful_agents.handlers.durability import Journal
-from effectful_agents.handlers.memory import MemoryKeeper, SqliteMemoryStore
-from effectful_agents.operations.memory import MemoryScope
-from effectful_agents.testing import ScriptedModel
+class KillingStore(SqliteMemoryStore):
+    """A store whose process is killed at its first flush."""
 
-file, point = sys.argv[1:]
+    def __init__(self, path: Path, point: str) -> None:
+        super().__init__(path)
+        self.point = point
 
-class Store(SqliteMemoryStore):
-    def flush(self, *args):
-        if point == "before":
+    def flush(self, *args: Any) -> int:
+        if self.point == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         count = super().flush(*args)
-        if point == "after":
+        if self.point == "after":
             os.kill(os.getpid(), signal.SIGKILL)
         return count
-
-@Skill.define
-def ask(text: str) -> str:
-    '''{text}'''
-    raise NotHandled
-
-memory = MemoryKeeper(Store(file), MemoryScope("acme", user="ann"))
-model = ScriptedModel(*[lambda request: request["messages"][0]["content"][:3]] * 2)
-with handler(harness(system_prompt="brief", eval_provider="none")), handler(model):
-    with handler(Journal("monday", file)), handler(memory):
-        print(ask("Tea?"), ask("Milk?"))
-"""
 
 
 @pytest.mark.parametrize("point", ["before", "after"])
 def test_a_process_that_is_killed_at_its_flush(tmp_path: Path, point: str) -> None:
-    def process(point: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", KILLED, str(tmp_path / "all.db"), point]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+    file, wording = tmp_path / "all.db", itertools.count(1)
 
-    assert process(point).returncode == -signal.SIGKILL
-    store = SqliteMemoryStore(tmp_path / "all.db")
+    def ask_twice(point: str) -> list[str]:
+        def in_other_words(request: str, answer: str) -> str:
+            return f"{answer} for {request} in wording {os.getpid()}-{next(wording)}"
+
+        with stack(
+            KillingStore(file, point),
+            SqliteCheckpointer(file),
+            lambda request: request["messages"][0]["content"][:3],
+            extractor=in_other_words,
+        ):
+            return [recording("Tea?"), recording("Milk?")]
+
+    assert exit_code(forked(lambda: ask_twice(point))) == -signal.SIGKILL
+    store = SqliteMemoryStore(file)
     assert len(store.memories(ANN)) == (point == "after")
     for _ in range(2):
-        assert process("nowhere").stdout == "Tea Mil\n"
-        assert texts(store.memories(ANN)) == ["Asked: Tea?\nAnswered: Tea", "Asked: Milk?\nAnswered: Mil"]
+        assert ask_twice("nowhere") == ["Tea", "Mil"]
+        kept = [text.partition(" in ")[0] for text in texts(store.memories(ANN))]
+        assert kept == ["Tea for Tea?", "Mil for Milk?"]
 
 
 @pytest.mark.parametrize("written", [False, True], ids=["before", "after"])

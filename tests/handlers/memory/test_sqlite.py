@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from effectful_agents.handlers.memory import SqliteMemoryStore, tables
 from effectful_agents.operations.memory import Memory, MemoryScope
 from effectful_agents.testing.memory_stores import a_memory, texts_of
 from tests.handlers.memory.remembering import ANN, BOB
+from tests.processes import exit_code, forked
 
 
 @pytest.fixture
@@ -172,21 +172,16 @@ def test_vectors_of_a_wrong_length_count_for_nothing(path: Path) -> None:
     assert texts_of(store.search(ANN, "tea", 3)) == ["Tea."]
 
 
-WRITER = """
-import sys
-from effectful_agents.handlers.memory import SqliteMemoryStore
-from effectful_agents.operations.memory import Memory, MemoryScope
-scope, store = MemoryScope("acme", user="ann"), SqliteMemoryStore(sys.argv[1])
-for place in range(15):
-    store.write(scope, [Memory(f"shared {place}", "Tea.", scope), Memory(f"{sys.argv[2]} {place}", "Tea.", scope)])
-    assert store.search(scope, "tea", 3)
-"""
-
-
 def test_processes_write_at_once(path: Path) -> None:
-    SqliteMemoryStore(path).close()
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(number)]) for number in range(3)]
-    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    def write(number: int) -> None:
+        store = SqliteMemoryStore(path)
+        for place in range(15):
+            shared, own = (Memory(f"{name} {place}", "Tea.", ANN) for name in ("shared", number))
+            store.write(ANN, [shared, own])
+            assert store.search(ANN, "tea", 3)
+
+    writers = [forked(functools.partial(write, number)) for number in range(3)]
+    assert [exit_code(writer) for writer in writers] == [0, 0, 0]
     assert len(SqliteMemoryStore(path).search(ANN, "tea", 99)) == 15 + 3 * 15
 
 

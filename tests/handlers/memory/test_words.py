@@ -69,7 +69,7 @@ TEXTS = st.lists(WORDS, min_size=1, max_size=8).map(" ".join)
 
 
 @given(st.lists(st.tuples(TEXTS, st.integers(0, 3), st.booleans()), max_size=12), TEXTS, st.integers(0, 12))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_both_stores_find_the_same_in_the_same_order(
     written: list[tuple[str, int, bool]], query: str, limit: int
 ) -> None:
