@@ -6,7 +6,7 @@ import logging
 import reprlib
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, override
 
 from effectful_agents.errors import OptionError
@@ -93,36 +93,38 @@ class StepLogger(ObjectInterpretation[Any, Any]):
     @implements(emit)
     def emit(self, event: StreamEvent | StepEvent) -> None:
         if isinstance(event, StepEvent):
-            try:
-                self._log(event)
-            except Exception:  # what is observed goes on in any case
-                self.logger.exception("the step %s cannot be logged", event.step_id)
+            self._try(self._log, event)
         fwd()
 
     @implements(decided)
     def decided(self, record: DecisionRecord) -> None:
+        self._try(self._log_decision, record)
+        fwd()
+
+    def _try[T](self, log: Callable[[T], None], what: T) -> None:
+        try:
+            log(what)
+        except Exception:  # what is observed goes on in any case
+            self.logger.exception("something cannot be logged")
+
+    def _log_decision(self, record: DecisionRecord) -> None:
         allowed = record.decision.disposition is Disposition.ALLOW
         level = logging.DEBUG if allowed else logging.WARNING
         if self.logger.isEnabledFor(level):
             self.logger.log(level, "%s", _of_decision(record))
-        fwd()
 
     def _log(self, event: StepEvent) -> None:
         seconds = self._seconds(event)
         level = self._level(event)
         if not self.logger.isEnabledFor(level):
             return
-        fields = {"run_id": event.run_id, "step_id": event.step_id, "skill": event.skill.__name__, "step": kind}
         said, more = self._said(event)
-        fields |= more
-        notes = _notes(more, seconds)
+        name = event.skill.__name__
+        fields = {"run_id": event.run_id, "step_id": event.step_id, "skill": name, "step": _kind(event), **more}
         if seconds is not None:
             fields["seconds"] = seconds
-        if event.replayed:
-            notes.append("from the journal")
-        if event.attempt > 1:
-            notes.append(f"attempt {event.attempt}")
-        line = f"{fields['skill']} {event.step_id}: {said}{f' ({", ".join(notes)})' if notes else ''}"
+        notes = [*_notes(more, seconds), *_marks(event)]
+        line = f"{name} {event.step_id}: {said}{f' ({", ".join(notes)})' if notes else ''}"
         self.logger.log(level, "%s", line, extra=fields)
 
     def _level(self, event: StepEvent) -> int:
@@ -135,7 +137,7 @@ class StepLogger(ObjectInterpretation[Any, Any]):
         if event.replayed or isinstance(event, FinalStep):
             return None
         # Two calls of a skill at once have the same identifiers where no run tells them apart; their steps do not.
-        step, at = (event.run_id, event.step_id, id(getattr(event, "request", event.skill))), now()
+        step, at = (event.run_id, event.step_id, id(_subject(event))), now()
         with self._lock:
             if event.phase is Phase.COMPLETED:
                 begun = self._begun.pop(step, None)
@@ -188,6 +190,18 @@ class StepLogger(ObjectInterpretation[Any, Any]):
             what = type(event.error).__name__
             return f" failed: {what}: {_text(str(event.error))}" if self.content else f" failed: {what}"
         return f" -> {_shown(value)}" if self.content else ""
+
+
+def _subject(event: StepEvent) -> object:
+    """What both halves of a step have, and no other step."""
+    match event:
+        case ModelStep():
+            return event.request
+        case ToolStep():
+            return event.tool_call
+        case ApprovalStep():
+            return event.question
+    return None
 
 
 def _kind(event: StepEvent) -> str:
