@@ -237,6 +237,17 @@ with handler(ScriptedModel("Hello!")):
     assert (" user " in text) is rendered
 
 
+@pytest.mark.parametrize(("level", "lines"), [("debug", 3), ("info", 2), ("warning", 0)])
+def test_steps_are_logged_on_standard_error(level, lines, script, here, capsys, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("effectful_agents.steps"), "handlers", [])
+    with handler(ScriptedModel("Hello!")):
+        assert main([str(script(ASK, model=True)), "--log", level, "--model", "gpt-5-mini"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "Hello!\n"
+    assert len(shown.err.splitlines()) == lines
+    assert ("INFO ask 000001-model: gpt-5-mini -> answer (100+20 tokens" in shown.err) is (lines > 0)
+
+
 # Help
 
 

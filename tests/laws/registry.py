@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import io
+import logging
 import pkgutil
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -42,6 +43,7 @@ from effectful_agents.handlers.legibility import (
 from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, PartialAnswers
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools, RecallPrompter
 from effectful_agents.handlers.observability import SystemPromptDumper
+from effectful_agents.handlers.observability.logging import StepLogger
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
 from effectful_agents.handlers.policy import (
@@ -130,6 +132,7 @@ SAMPLES: Mapping[type, Make] = {
     FrameworkDocumenter: lambda around: FrameworkDocumenter(),
     HistoryBuilder: lambda around: HistoryBuilder(),
     RichTerminalRenderer: lambda around: RichTerminalRenderer(around.console),
+    StepLogger: lambda around: StepLogger(logging.DEBUG),
     SystemPromptDumper: lambda around: SystemPromptDumper(around.dump),
     CallControl: lambda around: CallControl(),
     Deadline: lambda around: Deadline(3600),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import reprlib
 import threading
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, override
 
-from effectful_agents.errors import OptionError
+from effectful_agents.errors import OptionError, ToolCallExecutionError
 from effectful_agents.messages import Response, StreamEvent, Usage
 from effectful_agents.messages.sensitive import is_secret_name, without_secrets
 from effectful_agents.operations.loop import model_in_use
@@ -104,8 +105,10 @@ class StepLogger(ObjectInterpretation[Any, Any]):
     def _try[T](self, log: Callable[[T], None], what: T) -> None:
         try:
             log(what)
-        except Exception:  # what is observed goes on in any case
-            self.logger.exception("something cannot be logged")
+        except Exception:
+            # What is observed goes on in any case. As `logging` does with an error of one of its handlers.
+            if logging.raiseExceptions:
+                traceback.print_exc()
 
     def _log_decision(self, record: DecisionRecord) -> None:
         allowed = record.decision.disposition is Disposition.ALLOW
@@ -157,10 +160,8 @@ class StepLogger(ObjectInterpretation[Any, Any]):
                 return f"{called}{self._outcome(event, event.value)}", {"tool": event.tool_call.name}
             case ApprovalStep():
                 answer = event.decision
-                by = f" by {_shown(answer.by)}" if getattr(answer, "by", "") else ""
-                verdict = getattr(getattr(answer, "verdict", None), "value", None) or "answered"
-                asked = _shown(event.question.text) if self.content else "asked"
-                return f"{asked}{'' if answer is None else f' -> {verdict}{by}'}", {}
+                asked = _text(event.question.text) if self.content else "a question"
+                return f"{asked}{'' if answer is None else f' -> {_said_by(answer)}'}", {}
             case FinalStep():
                 return (_shown(event.value) if self.content else type(event.value).__name__), {}
         return type(event).__name__, {}
@@ -186,10 +187,17 @@ class StepLogger(ObjectInterpretation[Any, Any]):
     def _outcome(self, event: StepEvent, value: Any) -> str:
         if event.phase is Phase.ATTEMPTED:
             return ""
-        if event.error is not None:
-            what = type(event.error).__name__
-            return f" failed: {what}: {_text(str(event.error))}" if self.content else f" failed: {what}"
+        if (error := event.error) is not None:
+            if isinstance(error, ToolCallExecutionError):
+                error = error.original_error
+            what = type(error).__name__
+            return f" failed: {what}: {_text(str(error))}" if self.content else f" failed: {what}"
         return f" -> {_shown(value)}" if self.content else ""
+
+
+def _said_by(answer: Any) -> str:
+    what = "approved" if answer.approved else "refused"
+    return (f"{what}, amended" if answer.arguments else what) + (f" by {_text(answer.by)}" if answer.by else "")
 
 
 def _subject(event: StepEvent) -> object:
