@@ -56,9 +56,7 @@ clerk = Clerk()
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Any:
     caplog.set_level(logging.INFO, "effectful_agents.steps")
-    return lambda: [
-        (one.levelname, one.getMessage()) for one in caplog.records if one.name == "effectful_agents.steps"
-    ]
+    return lambda: [(one.levelname, one.getMessage()) for one in caplog.records if one.name == "effectful_agents.steps"]
 
 
 def test_each_step_is_a_line(lines):
@@ -72,8 +70,7 @@ def test_each_step_is_a_line(lines):
         ("INFO", "ask 000002-tool: look_up(word='tea') -> 'tea is a word' (0.00 s)"),
         (
             "WARNING",
-            "ask 000003-tool: look_up(word='nothing') failed: "
-            "LookupError: no such word; asked with [secret] (0.00 s)",
+            "ask 000003-tool: look_up(word='nothing') failed: LookupError: no such word; asked with [secret] (0.00 s)",
         ),
         ("INFO", "ask 000004-model: the model -> answer (100+20 tokens, 0.00 s)"),
         ("INFO", "ask 000005-final: 'Tea is a word.'"),
@@ -216,7 +213,7 @@ class Failing(logging.Handler):
 
 
 def test_a_log_that_fails_ends_no_call(capsys):
-    log = logging.Logger("failing", logging.INFO)  # noqa: LOG001 - one that nobody else knows
+    log = logging.Logger("failing", logging.INFO)
     log.addHandler(Failing())
     with handler(ScriptedModel("Tea.")), handler(harness()), handler(StepLogger(logger=log)):
         assert ask("?") == "Tea."
