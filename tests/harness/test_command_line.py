@@ -238,12 +238,12 @@ with handler(ScriptedModel("Hello!")):
 
 
 @pytest.mark.parametrize(("level", "lines"), [("debug", 3), ("info", 2), ("warning", 0)])
-def test_steps_are_logged_on_standard_error(level, lines, script, here, capsys, monkeypatch):
+def test_steps_are_logged_on_standard_error(level, lines, script, tmp_path, capsys, monkeypatch):
     log = logging.getLogger("effectful_agents.steps")
     for name, value in (("handlers", []), ("level", log.level), ("propagate", True)):
         monkeypatch.setattr(log, name, value)
     with handler(ScriptedModel("Hello!")):
-        assert main([str(script(ASK, model=True)), "--log", level, "--model", "gpt-5-mini"]) == 0
+        assert main([str(tmp_path / script(ASK, model=True)), "--log", level, "--model", "gpt-5-mini"]) == 0
     shown = capsys.readouterr()
     assert shown.out == "Hello!\n"
     assert len(shown.err.splitlines()) == lines
