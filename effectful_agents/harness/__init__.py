@@ -105,8 +105,9 @@ def harness(
         The stack.
 
     Raises:
-        OptionError: An option has a value that it cannot have, or one whose part this version does not have; or
-            `tool_calling` is `auto` or `code` and nothing runs code. It is a ValueError.
+        OptionError: An option has a value that it cannot have; or `tool_calling` is `auto` or `code` and nothing runs
+            code. It is a ValueError.
+        MissingDependencyError: `langfuse` is asked for, and is not installed.
         StorageError: The file of `persist_db` cannot be written, or is no database of this version.
     """
     from effectful_agents.harness.stack import Harness, Settings  # noqa: PLC0415 - loads every handler

@@ -65,8 +65,10 @@ def run(launch: Launch) -> int:
         # What the script raises goes through the stack: a journal writes down how its run ended.
         with contextlib.ExitStack() as installed:
             installed.enter_context(stack)
-            # Whoever renders the conversation shows more than the progress, on the same screen.
-            if sys.stderr.isatty() and not launch.options.get("render"):
+            if launch.log is not None:
+                installed.enter_context(_log(launch.log))
+            # Whoever renders the conversation, or logs it, shows more than the progress, on the same screen.
+            elif sys.stderr.isatty() and not launch.options.get("render"):
                 installed.enter_context(_progress())
             _execute(source, module)
     except SystemExit as exit_:
@@ -138,6 +140,20 @@ def _progress() -> Any:
     from effectful_agents.handlers.observability.progress import ProgressDisplay  # noqa: PLC0415 - loads rich
 
     return handler(ProgressDisplay())
+
+
+def _log(level: str) -> Any:
+    import logging  # noqa: PLC0415 - what follows loads more
+
+    from effectful_agents.handlers.observability.logging import StepLogger  # noqa: PLC0415 - loads policies
+
+    steps = StepLogger()
+    lines = logging.StreamHandler()
+    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+    steps.logger.addHandler(lines)
+    steps.logger.setLevel(level.upper())
+    steps.logger.propagate = False  # a script that logs as well is not to write each line again
+    return handler(steps)
 
 
 def become_main(script: str, arguments: Sequence[str]) -> types.ModuleType:

@@ -41,11 +41,13 @@ class Launch:
         script: The script to run.
         arguments: The words that the script gets.
         options: The options that were given for `harness`.
+        log: From which level on steps are logged; None: not at all.
     """
 
     script: str
     arguments: list[str]
     options: dict[str, Any]
+    log: str | None = None
 
 
 _PROMPT_EPILOG = """\
@@ -117,10 +119,12 @@ def parse(arguments: Sequence[str], program: str) -> Launch:
     words = ["--help" if word == "-h" else word for word in words]
     parser = _parser(program, "Run a Python script in the standard stack of handlers of effectful-agents.", _EPILOG)
     parser.add_argument("script", metavar="SCRIPT", help="the script")
+    _add_log(parser)
     _add_options(parser)
     given, rest = parser.parse_known_args(words)
     values = vars(given)
-    return Launch(values.pop("script"), [*rest, *behind], _options(values))
+    log = values.pop("log", None)
+    return Launch(values.pop("script"), [*rest, *behind], _options(values), log)
 
 
 def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
@@ -138,6 +142,7 @@ def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
     parser.add_argument("run", metavar="ID", help="the run")
     parser.add_argument("script", metavar="SCRIPT", help="the script")
     parser.add_argument("--database", metavar="PATH", required=True, help="the SQLite database that keeps the run")
+    _add_log(parser)
     _add_options(parser, names_run=False)
     given, rest = parser.parse_known_args(words)
     values = vars(given)
@@ -146,7 +151,8 @@ def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
     if "run_id" in values:
         parser.error("the run is the first word, so there is no --run-id")
     run = {"journal": values.pop("database"), "run_id": values.pop("run")}
-    return Launch(values.pop("script"), [*rest, *behind], _options({**values, **run}))
+    log = values.pop("log", None)
+    return Launch(values.pop("script"), [*rest, *behind], _options({**values, **run}), log)
 
 
 def parse_question(arguments: Sequence[str], program: str) -> Question:
@@ -222,6 +228,14 @@ def _parser(program: str, description: str, epilog: str) -> argparse.ArgumentPar
     )
     parser.add_argument("--help", action="help", help="show this text (-h too)")
     return parser
+
+
+def _add_log(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--log",
+        choices=["debug", "info", "warning"],
+        help="write a line for each step to standard error: all (debug), what was done (info), what failed (warning)",
+    )
 
 
 def _add_options(parser: argparse.ArgumentParser, *, names_run: bool = True) -> None:

@@ -164,6 +164,10 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # written the messages back, and a call that anything here makes raise saves nothing.
     if settings.persist_db is not None:
         yield SQLitePersister(settings.persist_db)
+    # Near the inner end: it records requests and results of tools as the model was sent them, and each attempt. Outside
+    # of the journal, which gives again what was recorded before.
+    if settings.langfuse:
+        yield _tracer()
     # Innermost: a call that is answered from the journal of a run is not to open a session or a history, nor to save
     # anything. What it writes down is what a step has come to when all others have seen it, wherever it stands.
     if settings.journal is not None:
@@ -186,6 +190,12 @@ def _renderer() -> Interpretation:
     from effectful_agents.handlers.observability.rich import RichTerminalRenderer  # noqa: PLC0415 - loads rich
 
     return RichTerminalRenderer()
+
+
+def _tracer() -> Interpretation:
+    from effectful_agents.handlers.observability.langfuse import LangfuseTracer  # noqa: PLC0415 - seldom used
+
+    return LangfuseTracer()
 
 
 def _in_view(settings: Settings) -> tuple[str, ...]:
@@ -219,7 +229,8 @@ class Harness(Layers):
         settings: The options.
 
     Raises:
-        OptionError: An option has a value that it cannot have, or one whose part this version does not have.
+        OptionError: An option has a value that it cannot have.
+        MissingDependencyError: An option asks for a part whose library is not installed.
     """
 
     settings: Settings
@@ -250,12 +261,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "tool_collection": ("none", "explicit", "auto"),
     "system_prompt": ("full", "brief"),
 }
-
-# Options whose parts come with a later version, and the value that does without.
-_LATER: Mapping[str, tuple[Any, ...]] = {
-    "langfuse": (False,),
-}
-
 
 _OPTIONS = frozenset(field.name for field in dataclasses.fields(Settings)) - {"provider_config"}
 
@@ -291,10 +296,3 @@ def _check(settings: Settings) -> None:
             raise OptionError(f"`{name}` is no option; was `{meant[0]}` meant? Anything else is a setting of requests.")
     if settings.run_id is not None and settings.journal is None:
         raise OptionError(f"`run_id={settings.run_id!r}` names a run, and no `journal` keeps it. Say where it is kept.")
-    for name, available in _LATER.items():
-        value = getattr(settings, name)
-        if value not in available:
-            raise OptionError(
-                f"`{name}={value!r}` needs a part that this version does not have yet. "
-                f"Leave it out, or use {available[-1]!r}."
-            )

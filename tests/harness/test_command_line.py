@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -189,7 +190,6 @@ def test_the_settings_reach_the_request(script, tmp_path, here, capsys):
         ("--tokens-per-minute -5", "`tokens_per_minute` is -5"),
         ("--fallback gpt-5-mini", "`fallback` names `gpt-5-mini`"),
         ("--fallback a --fallback a", "`a` twice"),
-        ("--langfuse", "`langfuse=True`"),
         ("--persist-db .", "cannot be written"),
         ("--eval-provider none --tool-calling auto", "`tool_calling='auto'`"),
         ("--set turns=many", "`turns`"),
@@ -235,6 +235,19 @@ with handler(ScriptedModel("Hello!")):
     assert text.endswith("Hello!\r\n")
     assert ("\x1b[32m⠋" in text) is not rendered
     assert (" user " in text) is rendered
+
+
+@pytest.mark.parametrize(("level", "lines"), [("debug", 3), ("info", 2), ("warning", 0)])
+def test_steps_are_logged_on_standard_error(level, lines, script, tmp_path, capsys, monkeypatch):
+    log = logging.getLogger("effectful_agents.steps")
+    for name, value in (("handlers", []), ("level", log.level), ("propagate", True)):
+        monkeypatch.setattr(log, name, value)
+    with handler(ScriptedModel("Hello!")):
+        assert main([str(tmp_path / script(ASK, model=True)), "--log", level, "--model", "gpt-5-mini"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "Hello!\n"
+    assert len(shown.err.splitlines()) == lines
+    assert ("INFO ask 000001-model: gpt-5-mini -> answer (100+20 tokens" in shown.err) is (lines > 0)
 
 
 # Help

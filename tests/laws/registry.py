@@ -7,8 +7,10 @@ entry claims to commute. `uv run python -m tests.laws.table` then writes the pag
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import io
+import logging
 import pkgutil
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -42,6 +44,8 @@ from effectful_agents.handlers.legibility import (
 from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, PartialAnswers
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools, RecallPrompter
 from effectful_agents.handlers.observability import SystemPromptDumper
+from effectful_agents.handlers.observability.langfuse import LangfuseTracer
+from effectful_agents.handlers.observability.logging import StepLogger
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
 from effectful_agents.handlers.policy import (
@@ -109,6 +113,14 @@ class Surroundings:
 type Make = Callable[[Surroundings], ObjectInterpretation[Any, Any]]
 
 
+@functools.cache
+def _client() -> Any:
+    """A client of Langfuse that sends nothing."""
+    import langfuse
+
+    return langfuse.Langfuse(public_key="pk-lf-laws", secret_key="sk-lf-laws", tracing_enabled=False)
+
+
 def _all_but(*names: str) -> ToolRouter:
     return ToolRouter(lambda context: [name for name in context.names if name not in names])
 
@@ -136,6 +148,8 @@ SAMPLES: Mapping[type, Make] = {
     FrameworkDocumenter: lambda around: FrameworkDocumenter(),
     HistoryBuilder: lambda around: HistoryBuilder(),
     RichTerminalRenderer: lambda around: RichTerminalRenderer(around.console),
+    LangfuseTracer: lambda around: LangfuseTracer(_client()),
+    StepLogger: lambda around: StepLogger(logging.DEBUG),
     SystemPromptDumper: lambda around: SystemPromptDumper(around.dump),
     CallControl: lambda around: CallControl(),
     Deadline: lambda around: Deadline(3600),
