@@ -73,6 +73,7 @@ def sheets(economy: ContextEconomy) -> Iterator[Sheet]:
     """The tables: turns, sections of the system message, tools, models, and what broke the prefix."""
     if economy.turns:
         yield _turns(economy)
+        yield _parts(economy)
     counted = max(1, len(economy.counted))
     if len(economy.system) > 1:
         rows = [[printable_text(title), f"{n:,}", f"{n // counted:,}"] for title, n in _largest(economy.system)]
@@ -119,26 +120,35 @@ _SHORT = {
 
 
 def _turns(economy: ContextEconomy) -> Sheet:
-    there = [section for section in Section if any(section in turn.sections for turn in economy.turns)]
-    heads = ["TURN", "STEP", "SKILL", *(_SHORT[section] for section in there)]
-    heads += ["PROMPT", "REPORTED", "CACHED", "OUTPUT", "COST", "NOTE"]
-    rows = [_row(number, turn, there) for number, turn in enumerate(economy.turns, 1)]
-    sums = [_number(economy.sections.get(section)) for section in there]
-    usage = economy.usage
-    reported = [_number(usage.input), _share(economy.cached), _number(usage.output), _dollars(economy.cost)]
-    rows.append(["", "all", "", *sums, f"{economy.tokens:,}", *reported, ""])
+    heads = ["TURN", "STEP", "SKILL", "PROMPT", "REPORTED", "CACHED", "OUTPUT", "COST", "NOTE"]
+    rows = [_row(number, turn) for number, turn in enumerate(economy.turns, 1)]
+    rows.append(["all", "", "", f"{economy.tokens:,}", *_reported(economy), ""])
     return Sheet("Turns, in tokens", heads, rows, frozenset({1, 2, len(heads) - 1}))
 
 
-def _row(number: int, turn: TurnEconomy, there: Sequence[Section]) -> list[str]:
+def _row(number: int, turn: TurnEconomy) -> list[str]:
     step = turn.step_id if turn.attempt == 1 else f"{turn.step_id} (attempt {turn.attempt})"
-    counts = [_number(turn.sections.get(section)) for section in there]
-    usage = turn.usage
-    reported = [_number(usage.input), _share(turn.cached), _number(usage.output), _dollars(turn.cost)]
     notes = [] if turn.outcome is TurnOutcome.REPLIED else [turn.outcome.value]
     notes += ["prefix broken"] if turn.broken is not None else []
     said = [printable_text(text) for text in (step, turn.skill)]
-    return [f"{number}", *said, *counts, f"{turn.tokens:,}", *reported, ", ".join(notes)]
+    return [f"{number}", *said, f"{turn.tokens:,}", *_reported(turn), ", ".join(notes)]
+
+
+def _reported(economy: ContextEconomy | TurnEconomy) -> list[str]:
+    usage = economy.usage
+    return [_number(usage.input), _share(economy.cached), _number(usage.output), _dollars(economy.cost)]
+
+
+def _parts(economy: ContextEconomy) -> Sheet:
+    there = [section for section in Section if any(section in turn.sections for turn in economy.turns)]
+    turns: list[tuple[str, ContextEconomy | TurnEconomy]] = [
+        *((f"{number}", turn) for number, turn in enumerate(economy.turns, 1)),
+        ("all", economy),
+    ]
+    rows = [
+        [name, *(_number(each.sections.get(section)) for section in there), f"{each.tokens:,}"] for name, each in turns
+    ]
+    return Sheet("Prompts by part", ["TURN", *(_SHORT[section] for section in there), "PROMPT"], rows, frozenset())
 
 
 def _number(count: int | None) -> str:

@@ -30,6 +30,6 @@ def _table(sheet: Sheet) -> Table:
         words = place in sheet.words
         table.add_column(head, justify="left" if words else "right", overflow="fold", no_wrap=not words)
     for row in sheet.rows:
-        style = "bold" if "all" in row[:2] else None
+        style = "bold" if row[0] == "all" else None
         table.add_row(*map(Text, row), style=style)
     return table
