@@ -31,14 +31,8 @@ _COLORS = {
 }
 """Those of Okabe and Ito, which people who see fewer colors tell apart; they hold on light and on dark ground."""
 
-_STYLE = """\
-text{font-family:system-ui,sans-serif;font-size:12px;fill:#24292f}
-.name{font-size:15px;font-weight:600}
-.ground{fill:#ffffff}
-.rule{stroke:#d0d7de;stroke-width:1}
-.ink{stroke:#24292f;fill:#24292f}
-.stripe{stroke:#ffffff;stroke-width:2;stroke-opacity:.75}
-.open{fill:none;stroke:#24292f;stroke-dasharray:3 2}
+_INK, _GROUND = "#24292f", "#ffffff"
+_DARK = """\
 @media (prefers-color-scheme:dark){
 text{fill:#e6edf3}
 .ground{fill:#0d1117}
@@ -47,6 +41,7 @@ text{fill:#e6edf3}
 .stripe{stroke:#0d1117}
 .open{stroke:#e6edf3}
 }"""
+"""What is different on dark ground. The colors on light ground are attributes, for viewers that read no styles."""
 
 
 def drawn(economy: ContextEconomy) -> str:
@@ -95,18 +90,20 @@ class _Picture:
     def lines(self) -> Iterator[str]:
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
-            f'height="{_HEIGHT}" role="img" aria-labelledby="{self._id}-title {self._id}-desc">'
+            f'height="{_HEIGHT}" font-family="system-ui,sans-serif" font-size="12" fill="{_INK}" role="img" '
+            f'aria-labelledby="{self._id}-title {self._id}-desc">'
         )
         name = f"Tokens of the prompts{f' of {self._economy.run_id}' if self._economy.run_id else ''}"
         yield f'<title id="{self._id}-title">{_escaped(name)}</title>'
         yield f'<desc id="{self._id}-desc">{_escaped(self._description())}</desc>'
-        yield f"<style>{_STYLE}</style>"
+        yield f"<style>{_DARK}</style>"
         yield (
             f'<defs><pattern id="{self._id}-cached" width="6" height="6" patternUnits="userSpaceOnUse" '
-            'patternTransform="rotate(45)"><line class="stripe" x1="0" y1="0" x2="0" y2="6"/></pattern></defs>'
+            f'patternTransform="rotate(45)"><line class="stripe" x1="0" y1="0" x2="0" y2="6" stroke="{_GROUND}" '
+            'stroke-width="2" stroke-opacity=".75"/></pattern></defs>'
         )
-        yield f'<rect class="ground" width="{_WIDTH}" height="{_HEIGHT}"/>'
-        yield f'<text class="name" x="{_LEFT}" y="26">{_escaped(_cut(name, 90))}</text>'
+        yield f'<rect class="ground" fill="{_GROUND}" width="{_WIDTH}" height="{_HEIGHT}"/>'
+        yield f'<text font-size="15" font-weight="600" x="{_LEFT}" y="26">{_escaped(_cut(name, 90))}</text>'
         yield from self._legend()
         yield from self._axis()
         for place, bar in enumerate(self._bars):
@@ -120,7 +117,8 @@ class _Picture:
         several = f" Each bar is the mean of up to {self._together} turns." if self._together > 1 else ""
         return (
             f"{len(whole.counted)} turns with a reply and {len(whole.attempted)} without. "
-            f"Tokens by part: {parts or 'none'}.{cached} The prefix broke {len(whole.breaks)} times.{several}"
+            f"Tokens by part of those with a reply: {parts or 'none'}.{cached} "
+            f"Turns where the prefix broke: {len(whole.breaks)}.{several}"
         )
 
     # --- around the bars ----------------------------------------------------------------------------------------------
@@ -153,7 +151,8 @@ class _Picture:
         for quarter in range(5):
             tokens = self._highest * quarter / 4
             y = self._y(tokens)
-            yield f'<line class="rule" x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}"/>'
+            ends = f'x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}"'
+            yield f'<line class="rule" stroke="#d0d7de" {ends}/>'
             yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tokens:,.0f}</text>'
         every = max(1, -(-len(self._bars) // 20))
         for place, bar in enumerate(self._bars):
@@ -185,7 +184,7 @@ class _Picture:
                 f'<rect x="{x:.1f}" y="{at:.1f}" width="{width:.1f}" height="{ground - at:.1f}" '
                 f'fill="url(#{self._id}-cached)"/>'
             )
-            yield f'<line class="ink" x1="{x:.1f}" y1="{at:.1f}" x2="{x + width:.1f}" y2="{at:.1f}"/>'
+            yield _ink(f"M{x:.1f} {at:.1f}h{width:.1f}")
         if bar.open:
             yield _frame(x, y, width, ground - y)
         if bar.broken:
@@ -196,7 +195,7 @@ class _Picture:
 
     def _x(self, place: int) -> tuple[float, float]:
         """Where a bar begins, and how wide it is."""
-        step = min(60.0, (_WIDTH - _LEFT - _RIGHT) / max(1, len(self._bars)))
+        step = min(100.0, (_WIDTH - _LEFT - _RIGHT) / max(1, len(self._bars)))
         return _LEFT + place * step + step * 0.1, step * 0.8
 
     def _y(self, tokens: float) -> float:
@@ -236,15 +235,20 @@ def _told(number: int, turn: TurnEconomy) -> str:
 
 
 def _triangle(x: float, y: float) -> str:
-    return f'<path class="ink" d="M{x - 5:.1f} {y:.1f}h10l-5 8z"/>'
+    return _ink(f"M{x - 5:.1f} {y:.1f}h10l-5 8z")
 
 
 def _cross(x: float, y: float) -> str:
-    return f'<path class="ink" stroke-width="2" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"/>'
+    return _ink(f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8", width=2)
+
+
+def _ink(path: str, width: int = 1) -> str:
+    return f'<path class="ink" stroke="{_INK}" stroke-width="{width}" d="{path}"/>'
 
 
 def _frame(x: float, y: float, width: float, height: float) -> str:
-    return f'<rect class="open" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    return f'<rect class="open" fill="none" stroke="{_INK}" stroke-dasharray="3 2" {place}/>'
 
 
 def _round_up(tokens: float) -> float:
