@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["drawn"]
 
 _WIDTH, _HEIGHT = 960, 420
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 96, 52
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 112, 52
 _BARS = 200
 """Bars that can be told apart at this width. Of more turns, neighbours share one, which shows their mean."""
 

@@ -119,7 +119,13 @@ class _Turn:
             dataclasses.replace(turn.prompt, model=model)
             for turn, model in zip((self.before, self), models, strict=True)
         )
-        return compared(was, now, self.earlier, refused)
+        agreed, broken = compared(was, now, self.earlier, refused)
+        skill = self.before.record.name
+        if broken is not None and broken.part != "model" and skill != self.record.name:
+            # Each skill of an agent has tools and an answer of its own.
+            how = f"{broken.how}; the call before was one of `{skill}`"
+            broken = dataclasses.replace(broken, how=how, by="")
+        return agreed, broken
 
     def _outcome(self, body: Mapping[str, Any]) -> TurnOutcome:
         if isinstance(body.get("response"), Mapping):
