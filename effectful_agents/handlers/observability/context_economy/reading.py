@@ -51,10 +51,11 @@ def economy(run: RunState | Iterable[StepEvent]) -> ContextEconomy:
     >>> model = ScriptedModel(calls("weather", city="Oslo"), "Oslo.")
     >>> with handler(harness(system_prompt="brief", eval_provider="none")), handler(model):
     ...     seen = economy(list(steps(trip, "May")))
-    >>> [turn.tokens for turn in seen.turns], seen.usage.input, seen.cost is None
-    ([46, 67], 200, True)
-    >>> {str(part): tokens for part, tokens in seen.turns[1].sections.items()}
-    {'tools': 36, 'user': 10, 'replies': 12, 'tool results': 9}
+    >>> first, second = seen.turns
+    >>> [str(part) for part in second.sections], second.tools["weather"].calls, first.tools["weather"].calls
+    (['tools', 'user', 'replies', 'tool results'], 0, 1)
+    >>> second.agreed == first.tokens, second.broken is None, seen.usage.input
+    (True, True, 200)
     """
     state = run if isinstance(run, RunState) else records_of(run)
     reader = _Reader()
