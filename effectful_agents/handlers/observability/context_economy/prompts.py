@@ -179,14 +179,13 @@ class Prompt:
     form: Definition | None = None
     model: str = ""
 
-    def sections(self, opening: Said | None) -> dict[Section, int]:
+    def sections(self, earlier: Said) -> dict[Section, int]:
         """Tokens by part.
 
         Args:
-            opening: The message that the call was opened with.
+            earlier: The last message of earlier calls.
         """
-        before = opening.before if opening is not None else None
-        user, replies = (before.user, before.replies) if before is not None else (0, 0)
+        user, replies = earlier.user, earlier.replies
         counts = {
             Section.TOOLS: sum(tool.counted.tokens for tool in self.tools),
             Section.FORM: 0 if self.form is None else self.form.counted.tokens,

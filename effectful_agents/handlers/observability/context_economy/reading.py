@@ -70,10 +70,11 @@ class _Turn:
 
     record: Record
     prompt: Prompt
-    opening: Said | None
+    earlier: Said
+    """The last message of earlier calls, and of the system."""
     before: _Turn | None
-    earlier: int | None
-    """How many messages it ought to share with that before it, where this is of another call."""
+    is_first: bool
+    """Whether it is the first of its call, and that before it is of another one."""
     reply: Record | None = None
     refused: bool = False
 
@@ -84,7 +85,7 @@ class _Turn:
 
     def ended(self, refused: Set[int]) -> TurnEconomy:
         """The turn, with what came of it."""
-        sections, tools, body = self.prompt.sections(self.opening), self.prompt.of_tools(), self.body
+        sections, tools, body = self.prompt.sections(self.earlier), self.prompt.of_tools(), self.body
         model, usage = reply_of(body)
         model = model or self.prompt.model
         outcome = self._outcome(body)
@@ -120,7 +121,7 @@ class _Turn:
             dataclasses.replace(turn.prompt, model=model)
             for turn, model in zip((self.before, self), models, strict=True)
         )
-        agreed, broken = compared(was, now, self.earlier, refused)
+        agreed, broken = compared(was, now, self.earlier.place if self.is_first else None, refused)
         skill = self.before.record.name
         if broken is not None and broken.part != "model" and skill != self.record.name:
             # Each skill of an agent has tools and an answer of its own.
@@ -150,7 +151,7 @@ def _error(body: Mapping[str, Any]) -> str:
 
 @dataclasses.dataclass
 class _Call:
-    """A call on its way: its latest turn, and the message that it was opened with."""
+    """A call on its way: its latest turn, and the message that it was opened with, while that is there."""
 
     latest: _Turn
     opening: Said | None
@@ -206,9 +207,8 @@ class _Reader:
         if call is not None and call.waits is not None and call.waits.record.step_id != record.step_id:
             self._ask_again(call.waits)
         before = call.latest if call is not None else self._before(record, base)
-        opening = _opening(prompt, call)
-        earlier = None if call is not None else (prompt.end if opening is None else opening).place - 1
-        turn = _Turn(record, prompt, opening, before, earlier)
+        opening, earlier = _opened(prompt) if call is None else _went_on(prompt, call)
+        turn = _Turn(record, prompt, earlier, before, call is None)
         self.turns.append(turn)
         self._turns[record.step_id, record.attempt] = self._at[record.step_id] = turn
         self._alike[_kinds(record.step_id), record.name] = turn
@@ -249,16 +249,23 @@ def _count(content: Any, model: str | None) -> Any:
     return count_tokens(content, model)
 
 
-def _opening(prompt: Prompt, call: _Call | None) -> Said | None:
-    """The message of the user with which a call was opened, at its place in a prompt."""
-    if call is None or call.opening is None:
-        return _latest(prompt.end, lambda said: said.role == "user")
-    known = call.opening
+def _opened(prompt: Prompt) -> tuple[Said | None, Said]:
+    """The message of the user with which a call was opened, and the last one before it."""
+    opening = _latest(prompt.end, lambda said: said.role == "user")
+    return opening, prompt.end.at(0 if opening is None else opening.place - 1)
+
+
+def _went_on(prompt: Prompt, call: _Call) -> tuple[Said | None, Said]:
+    """The same in a later prompt of the call."""
+    opening, earlier = call.opening, call.latest.earlier
     meet, *_ = meeting(call.latest.prompt.end, prompt.end)
-    if meet.place >= known.place:
-        return known
+    if meet.place >= (earlier if opening is None else opening).place:
+        return opening, earlier
     # Messages before it were dropped, or gave way to others.
-    return _latest(prompt.end, lambda said: said.message == known.message, meet.place) or known
+    if opening is not None:
+        message = opening.message
+        opening = _latest(prompt.end, lambda said: said.message == message, meet.place)
+    return opening, prompt.end.at(min(meet.place, earlier.place) if opening is None else opening.place - 1)
 
 
 def _latest(end: Said, is_it: Any, after: int = 0) -> Said | None:
