@@ -230,7 +230,9 @@ def test_deferred_tools_keep_the_prefix() -> None:
     used = calls("use_tool", name="weather", arguments={"city": "Oslo"})
     seen = journalled(lambda: trip("May"), calls("search_tools", query="weather"), used, "3", defer_tools=0)
     assert not seen.breaks
-    assert set(seen.tools) == {"search_tools", "use_tool"}
+    assert set(seen.tools) == {"search_tools", "use_tool", "weather"}
+    assert (seen.tools["weather"].calls, seen.tools["weather"].definition) == (1, 0)
+    assert seen.tools["weather"].results > 0 == seen.tools["use_tool"].results
 
 
 def test_a_router_that_changes_the_tools_is_named() -> None:

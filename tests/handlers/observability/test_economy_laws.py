@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effectful_agents.handlers.durability.requests import RequestLog
@@ -19,6 +19,8 @@ from effectful_agents.operations.counting import count_tokens
 from effectful_agents.operations.recorded import request_of
 from effectful_agents.operations.records import Phase, Record, RunState
 from effectful_agents.testing.stores import step
+
+FEWER = settings(max_examples=40)
 
 TEXTS = st.text(max_size=12) | st.sampled_from(["# Rules\nBe brief.\n## Tone\nKind.", "<b>&\x00\ud800", "日本語"])
 NAMES = st.sampled_from(["weather", "hotels", "a<b>&\"'\x01", "search_tools"])
@@ -124,6 +126,7 @@ def journals(draw: st.DrawFn) -> tuple[RunState, RunState]:
     return states[0], states[1]
 
 
+@FEWER
 @given(journals())
 def test_the_parts_of_each_turn_add_up(written: tuple[RunState, RunState]) -> None:
     for turn in economy(written[0]).turns:
@@ -150,6 +153,7 @@ def whole_of(turns: list[Any]) -> dict[str, Any]:
     }
 
 
+@FEWER
 @given(journals())
 def test_the_turns_with_a_reply_add_up_to_the_whole(written: tuple[RunState, RunState]) -> None:
     seen = economy(written[0])
@@ -170,6 +174,7 @@ def tools_in(state: RunState) -> int:
     return sum(step_id.endswith("tool") for step_id in state.steps())
 
 
+@FEWER
 @given(journals())
 def test_each_message_of_a_request_is_counted_once(written: tuple[RunState, RunState]) -> None:
     state = written[0]
@@ -181,6 +186,7 @@ def test_each_message_of_a_request_is_counted_once(written: tuple[RunState, RunS
         assert (Section.FORM in turn.sections) == ("response_format" in request)
 
 
+@FEWER
 @given(journals())
 def test_it_is_the_same_however_requests_are_written(written: tuple[RunState, RunState]) -> None:
     short, whole = (economy(state).as_data() for state in written)
@@ -191,6 +197,7 @@ def test_it_is_the_same_however_requests_are_written(written: tuple[RunState, Ru
     assert short["whole"] == whole["whole"]
 
 
+@FEWER
 @given(st.lists(st.lists(MESSAGES, max_size=2), max_size=5), SYSTEMS, TOOLS)
 def test_a_conversation_that_only_grows_breaks_nothing(
     added: list[list[Any]], head: str | None, tools: list[Any]
@@ -213,6 +220,7 @@ def test_a_conversation_that_only_grows_breaks_nothing(
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@FEWER
 @given(journals(), st.text(max_size=8))
 def test_a_picture_is_xml_with_a_bar_for_each_turn(written: tuple[RunState, RunState], name: str) -> None:
     seen = ContextEconomy(name, economy(written[0]).turns)
@@ -226,6 +234,7 @@ def test_a_picture_is_xml_with_a_bar_for_each_turn(written: tuple[RunState, RunS
     assert set(str(root.get("aria-labelledby")).split()) <= set(identifiers)
 
 
+@FEWER
 @given(journals())
 def test_text_and_json_can_be_written_of_anything(written: tuple[RunState, RunState]) -> None:
     seen = economy(written[0])

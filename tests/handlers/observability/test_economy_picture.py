@@ -42,7 +42,7 @@ def test_a_reader_that_sees_nothing_is_told_the_numbers() -> None:
     assert root.get("role") == "img"
     description = root.findtext(f"{SVG}desc")
     assert description is not None
-    assert description.startswith("1 turns with a reply and 1 without.")
+    assert description.startswith("Turns with a reply: 1, without: 1.")
     assert "system 300, user 100. Served from a cache: 25%." in description
     told = [bar.findtext(f"{SVG}title") for bar in root.findall(f"{SVG}g")]
     assert told == ["turn 1, trip: 400 tokens, 25% from a cache", "turn 2, trip: 400 tokens, unknown"]

@@ -116,7 +116,7 @@ class _Picture:
         cached = f" Served from a cache: {whole.cached:.0%}." if whole.cached is not None else ""
         several = f" Each bar is the mean of up to {self._together} turns." if self._together > 1 else ""
         return (
-            f"{len(whole.counted)} turns with a reply and {len(whole.attempted)} without. "
+            f"Turns with a reply: {len(whole.counted)}, without: {len(whole.attempted)}. "
             f"Tokens by part of those with a reply: {parts or 'none'}.{cached} "
             f"Turns where the prefix broke: {len(whole.breaks)}.{several}"
         )
@@ -129,13 +129,14 @@ class _Picture:
         for section in there:
             yield f'<rect x="{x}" y="{y}" width="12" height="12" fill="{_COLORS[section]}"/>'
             yield f'<text x="{x + 17}" y="{y + 10}">{_escaped(section.value)}</text>'
-            x += 34 + 7 * len(section.value)
+            x += _room(section.value)
         x, y = _LEFT, 66
         if any(bar.cached for bar in self._bars):
             yield f'<rect x="{x}" y="{y}" width="12" height="12" fill="{_COLORS[Section.EARLIER]}"/>'
             yield f'<rect x="{x}" y="{y}" width="12" height="12" fill="url(#{self._id}-cached)"/>'
-            yield f'<text x="{x + 17}" y="{y + 10}">served from a cache, as reported</text>'
-            x += 220
+            text = "served from a cache, as reported"
+            yield f'<text x="{x + 17}" y="{y + 10}">{text}</text>'
+            x += _room(text)
         marks: list[tuple[bool, Callable[[float], str], str]] = [
             (any(bar.broken for bar in self._bars), lambda x: _triangle(x + 6, y + 2), "the prefix broke"),
             (any(bar.refused for bar in self._bars), lambda x: _cross(x + 6, y + 6), "the reply was refused"),
@@ -145,7 +146,7 @@ class _Picture:
             if is_there:
                 yield mark(x)
                 yield f'<text x="{x + 17}" y="{y + 10}">{text}</text>'
-                x += 160
+                x += _room(text)
 
     def _axis(self) -> Iterator[str]:
         for quarter in range(5):
@@ -269,6 +270,11 @@ _UNWRITABLE = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def _escaped(text: str) -> str:
     text = _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _room(text: str) -> int:
+    """How wide a mark and the text beside it may be, in a font that nobody knows here."""
+    return 32 + round(7.5 * len(text))
 
 
 def _cut(text: str, length: int) -> str:

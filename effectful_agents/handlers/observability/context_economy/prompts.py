@@ -107,9 +107,21 @@ class Said:
 
 
 def called(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The tool calls of a message: the identifier of each, and the tool."""
+    """The tool calls of a message: the identifier of each, and the tool; of deferred tools the one that was meant."""
     for call in message.get("tool_calls") or ():
-        yield str(call.get("id", "")), str(call.get("function", {}).get("name") or "(unknown)")
+        function = call.get("function", {})
+        name = function.get("name")
+        if name == "use_tool":
+            name = _meant(function.get("arguments")) or name
+        yield str(call.get("id", "")), str(name or "(unknown)")
+
+
+def _meant(arguments: Any) -> str | None:
+    try:
+        name = json.loads(arguments).get("name")
+    except (TypeError, ValueError, AttributeError):  # a model may have written anything
+        return None
+    return name if isinstance(name, str) else None
 
 
 def _sections(message: Mapping[str, Any], count: Count) -> Iterator[tuple[str, Any, int]]:
