@@ -189,7 +189,7 @@ class _Reader:
         elif record.kind == "model":
             turn = self._turns.get((record.step_id, record.attempt))
             if turn is not None:
-                turn.reply = turn.reply or record
+                turn.reply = record
 
     def _end(self, error: str) -> None:
         """The end of the run: what the last reply came to may be told by the error."""
@@ -204,7 +204,7 @@ class _Reader:
         new = NewInRequest.of(record.body)
         base = None if new.base is None else self._at.get(new.base)
         prompt = self._prompt(new, None if base is None else base.prompt, record)
-        if call is not None and call.waits is not None and call.waits.record.step_id != record.step_id:
+        if call is not None and call.waits is not None:
             self._ask_again(call.waits)
         before = call.latest if call is not None else self._before(record, base)
         opening, earlier = _opened(prompt) if call is None else _went_on(prompt, call)
