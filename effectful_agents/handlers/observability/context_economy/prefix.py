@@ -70,12 +70,8 @@ def _parts(before: Prompt, now: Prompt) -> tuple[int, _Found | None]:
         agreed = sum(tool.counted.tokens for tool in now.tools)
     was, is_ = (None if form is None else form.data for form in (before.form, now.form))
     if was != is_:
-        return agreed, (
-            Section.FORM.value,
-            "the form of the answer",
-            difference(was, is_, "it").removeprefix("it "),
-            "",
-        )
+        how = "there was none" if was is None else "there is none now" if is_ is None else difference(was, is_)
+        return agreed, (Section.FORM.value, "the form of the answer", how, "")
     return agreed + (0 if now.form is None else now.form.counted.tokens), None
 
 
