@@ -114,11 +114,24 @@ def test_what_earlier_calls_left_is_told_apart() -> None:
 
 def test_a_handler_that_counts_is_asked() -> None:
     store = MemoryCheckpointer()
-    with handler(harness(system_prompt="brief")), handler(ScriptedModel("3")), handler(Journal("run", store)):
-        trip("May")
-    with handler({count_tokens: lambda content, model=None: TokenCount(1, estimated=False)}):
-        (turn,) = economy(store.load("run")).turns
-    assert (turn.sections[Section.USER], turn.estimated) == (1, False)
+    stack = harness(system_prompt="brief", eval_provider="none", tool_collection="none", model="local/a")
+    with handler(stack), handler(ScriptedModel("North.", "Now.")), handler(Journal("run", store)):
+        guide = Guide()
+        guide.ask("Where is it cold?")
+        guide.ask("When?")
+
+    def words(content: Any, model: str | None = None) -> TokenCount:
+        """A tokenizer of words, for a chat that begins with one of its own and in which each message has two more."""
+        assert model == "local/a"
+        if isinstance(content, str):
+            return TokenCount(len(content.split()), estimated=False)
+        return TokenCount(1 + sum(2 + len(message["content"].split()) for message in content), estimated=False)
+
+    with handler({count_tokens: words}):
+        first, second = economy(store.load("run")).turns
+    assert not first.estimated
+    assert first.sections == {Section.SYSTEM: 1 + 2 + 4, Section.USER: 2 + 4}
+    assert second.sections == {Section.SYSTEM: 7, Section.EARLIER: 6 + 3, Section.USER: 3}
     assert economy(store.load("run")).estimated
 
 
@@ -365,3 +378,22 @@ def test_json_has_the_turns_and_the_whole() -> None:
     assert [turn["outcome"] for turn in data["turns"]] == ["refused", "replied"]
     assert data["whole"]["sections"]["user"] == sum(turn["sections"]["user"] for turn in data["turns"])
     assert data["whole"]["retries"]["refused"] == 1
+
+
+@pytest.mark.local_model
+def test_with_the_tokenizer_of_the_model_the_parts_are_what_it_reports() -> None:
+    store = MemoryCheckpointer()
+    stack = harness(model="local/smollm2", tool_collection="none", max_tokens=200, temperature=0)
+    with handler(stack):
+        guide = Guide()
+        with handler(Journal("run", store)):
+            guide.ask("Say yes, and nothing else.")
+            guide.ask("Say no, and nothing else.")
+        seen = economy(store.load("run"))
+    assert [turn.tokens for turn in seen.turns] == [turn.usage.input for turn in seen.turns]
+    assert not seen.estimated
+    first, second = seen.turns
+    assert first.usage.input is not None
+    assert second.usage.cache_read is not None
+    assert second.usage.cache_read >= first.usage.input  # what was agreed on was not read again
+    assert second.agreed == first.tokens

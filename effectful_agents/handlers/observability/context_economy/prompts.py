@@ -9,20 +9,47 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from effectful_agents.handlers.observability.context_economy.headings import UNTITLED, sections_of
 from effectful_agents.handlers.observability.context_economy.turns import Section, ToolEconomy
-from effectful_agents.operations.counting import TokenCount
+from effectful_agents.operations.counting import TokenCount, count_tokens
 
-__all__ = ["Definition", "Prompt", "Said", "meeting"]
-
-type Count = Callable[[Any], TokenCount]
-"""Counts a text, or messages."""
+__all__ = ["Counter", "Definition", "Prompt", "Said", "meeting"]
 
 _OPENING = ("system", "developer")
 _OF_TOOLS = ("tool", "function")
+
+
+class Counter:
+    """Counts what requests to a model consist of, piece by piece.
+
+    Args:
+        model: The model; None where it is not known.
+    """
+
+    _LEAD: Mapping[str, Any] = {"role": "system", "content": "."}
+
+    def __init__(self, model: str | None) -> None:
+        self._model = model
+        self._of_lead: TokenCount | None = None
+
+    def text(self, text: str) -> TokenCount:
+        """The tokens of a text alone."""
+        return count_tokens(text, self._model)
+
+    def first(self, message: Mapping[str, Any]) -> TokenCount:
+        """The tokens of a message with which a conversation begins, and of what stands around all conversations."""
+        return count_tokens(cast(Any, [message]), self._model)
+
+    def further(self, message: Mapping[str, Any]) -> TokenCount:
+        """The tokens that a message adds to a conversation."""
+        # Alone it would be counted with what some chats put before the first one, and after the last.
+        if self._of_lead is None:
+            self._of_lead = self.first(self._LEAD)
+        both = count_tokens(cast(Any, [self._LEAD, message]), self._model)
+        return TokenCount(max(0, both.tokens - self._of_lead.tokens), both.estimated)
 
 
 class Said:
@@ -52,7 +79,7 @@ class Said:
         self._asked: Mapping[str, str] = {}
         self._next: dict[bytes, Said] = {}
 
-    def then(self, message: Mapping[str, Any], count: Count) -> Said:
+    def then(self, message: Mapping[str, Any], count: Counter) -> Said:
         """The place of a message after this one."""
         text = json.dumps(message, sort_keys=True, separators=(",", ":"), default=str)
         key = hashlib.blake2b(text.encode(), digest_size=16).digest()
@@ -84,16 +111,16 @@ class Said:
         """Tokens of all messages so far."""
         return self.user + self.replies + sum(self.results.values()) + sum(tokens for *_, tokens in self.system)
 
-    def _counted(self, message: Mapping[str, Any], count: Count) -> Said:
+    def _counted(self, message: Mapping[str, Any], count: Counter) -> Said:
         new = Said()
         new.before, new.place, new.message = self, self.place + 1, message
         new.user, new.replies, new.results, new.system = self.user, self.replies, self.results, self.system
         new._asked = self._asked
         if new.role in _OPENING:
             new.system = (*self.system, *_sections(message, count))
-            new.estimated = self.estimated or count("").estimated
+            new.estimated = self.estimated or count.text("").estimated
             return new
-        counted = count([message])
+        counted = count.further(message)
         new.estimated = self.estimated or counted.estimated
         if new.role in _OF_TOOLS:
             new.results = {**self.results, new.tool: self.results.get(new.tool, 0) + counted.tokens}
@@ -124,12 +151,15 @@ def _meant(arguments: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _sections(message: Mapping[str, Any], count: Count) -> Iterator[tuple[str, Any, int]]:
+def _sections(message: Mapping[str, Any], count: Counter) -> Iterator[tuple[str, Any, int]]:
     # What stands around the message goes to its first section, so that the sections add up.
-    around = count([{**message, "content": ""}]).tokens
+    empty = {**message, "content": ""}
+    around = count.first(empty).tokens
     for title, part in sections_of(message.get("content")):
-        alone = {"role": message["role"], "content": [part]}
-        tokens = count(part).tokens if isinstance(part, str) else max(0, count([alone]).tokens - around)
+        if isinstance(part, str):
+            tokens = count.text(part).tokens
+        else:
+            tokens = max(0, count.first({**message, "content": [part]}).tokens - count.first(empty).tokens)
         yield title, part, tokens + around
         around = 0
     if around:
@@ -162,13 +192,13 @@ class Definition:
     counted: TokenCount
 
     @classmethod
-    def of(cls, name: str, data: Any, count: Count) -> Definition:
+    def of(cls, name: str, data: Any, count: Counter) -> Definition:
         """Take one, and count it as compact JSON."""
         text = json.dumps(data, ensure_ascii=False, default=str)
-        return cls(name, data, text, count(text))
+        return cls(name, data, text, count.text(text))
 
     @classmethod
-    def of_tool(cls, tool: Mapping[str, Any], count: Count) -> Definition:
+    def of_tool(cls, tool: Mapping[str, Any], count: Counter) -> Definition:
         """The definition of a tool; some that a provider brings have no name but their type."""
         function = tool.get("function")
         name = function.get("name") if isinstance(function, Mapping) else tool.get("name") or tool.get("type")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from effectful_agents import errors
 from effectful_agents.handlers.observability.context_economy.events import records_of
 from effectful_agents.handlers.observability.context_economy.prefix import compared
-from effectful_agents.handlers.observability.context_economy.prompts import Definition, Prompt, Said, called, meeting
+from effectful_agents.handlers.observability.context_economy.prompts import (
+    Counter,
+    Definition,
+    Prompt,
+    Said,
+    called,
+    meeting,
+)
 from effectful_agents.handlers.observability.context_economy.turns import (
     PrefixBreak,
     ToolEconomy,
@@ -18,7 +24,6 @@ from effectful_agents.handlers.observability.context_economy.turns import (
     TurnOutcome,
 )
 from effectful_agents.handlers.observability.context_economy.whole import ContextEconomy
-from effectful_agents.operations.counting import count_tokens
 from effectful_agents.operations.prices import cost_of
 from effectful_agents.operations.recorded import NewInRequest, reply_of
 from effectful_agents.operations.records import Phase, Record, RunState
@@ -175,6 +180,7 @@ class _Reader:
         self._calls: dict[str, _Call] = {}
         self._alike: dict[tuple[str, str], _Turn] = {}
         self._definitions: dict[str, Definition] = {}
+        self._counters: dict[str, Counter] = {}
         self.refused: set[int] = set()
 
     def read(self, record: Record) -> None:
@@ -228,7 +234,7 @@ class _Reader:
 
     def _prompt(self, new: NewInRequest, base: Prompt | None, record: Record) -> Prompt:
         model = str(record.body.get("model") or "")
-        count = functools.partial(_count, model=model or None)
+        count = self._counters.setdefault(model, Counter(model or None))
         base = base or Prompt(self._beginning)
         end = base.end.at(new.keep)
         for message in new.messages:
@@ -243,10 +249,6 @@ class _Reader:
 
     def _definition(self, made: Definition) -> Definition:
         return self._definitions.setdefault(made.text, made)
-
-
-def _count(content: Any, model: str | None) -> Any:
-    return count_tokens(content, model)
 
 
 def _opened(prompt: Prompt) -> tuple[Said | None, Said]:
