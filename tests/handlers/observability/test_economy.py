@@ -380,6 +380,7 @@ def test_json_has_the_turns_and_the_whole() -> None:
     assert data["whole"]["retries"]["refused"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.local_model
 def test_with_the_tokenizer_of_the_model_the_parts_are_what_it_reports() -> None:
     store = MemoryCheckpointer()
