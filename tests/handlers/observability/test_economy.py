@@ -209,6 +209,36 @@ def test_a_turn_without_a_reply_is_listed_and_not_counted() -> None:
     assert not seen.breaks
 
 
+def test_calls_of_tools_that_were_made_again_are_counted() -> None:
+    store = MemoryCheckpointer()
+    ends = [KeyboardInterrupt, None]
+
+    @Tool.define(idempotent=True)
+    def look(city: str) -> str:
+        """Look at a city."""
+        if (end := ends.pop(0)) is not None:
+            raise end
+        return "There it is."
+
+    @Skill.define
+    def find() -> str:
+        """Find a city."""
+        raise NotHandled
+
+    def run(*replies: Any) -> Any:
+        with handler(harness(system_prompt="brief")), handler(ScriptedModel(*replies)), handler(Journal("run", store)):
+            return find()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(calls("look", city="Oslo"))
+    assert run("Oslo.") == "Oslo."
+    seen = economy(store.load("run"))
+    assert seen.repeated == {"look": 1}
+    assert seen.tools["look"].calls == 1
+    assert "Calls of tools that were made again: look 1." in seen.text()
+    assert [turn.outcome.value for turn in seen.turns] == ["replied", "replied"]
+
+
 def test_a_turn_that_failed_is_listed_with_its_error() -> None:
     store = MemoryCheckpointer()
     with handler(harness(system_prompt="brief")), handler(ScriptedModel(NetworkError("no line"))):

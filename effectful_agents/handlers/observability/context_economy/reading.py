@@ -66,7 +66,7 @@ def economy(run: RunState | Iterable[StepEvent]) -> ContextEconomy:
     reader = _Reader()
     for record in state.records:
         reader.read(record)
-    return ContextEconomy(state.run_id, tuple(turn.ended(reader.refused) for turn in reader.turns))
+    return ContextEconomy(state.run_id, tuple(turn.ended(reader.refused) for turn in reader.turns), reader.repeated)
 
 
 @dataclasses.dataclass
@@ -170,6 +170,7 @@ class _Reader:
     Attributes:
         turns: The turns so far.
         refused: Identities of the last messages of prompts to which the reply was not taken.
+        repeated: How often calls of tools were made again, by tool.
     """
 
     def __init__(self) -> None:
@@ -182,12 +183,16 @@ class _Reader:
         self._definitions: dict[str, Definition] = {}
         self._counters: dict[str, Counter] = {}
         self.refused: set[int] = set()
+        self.repeated: dict[str, int] = {}
 
     def read(self, record: Record) -> None:
         """Take the next record."""
         call = self._calls.get(_call_of(record.step_id))
-        if record.kind in ("tool", "delegate") and call is not None:
-            call.waits = None
+        if record.kind in ("tool", "delegate"):
+            if record.phase is Phase.ATTEMPTED and record.attempt > 1:
+                self.repeated[record.name] = self.repeated.get(record.name, 0) + 1
+            if call is not None:
+                call.waits = None
         elif record.kind == "run" and record.phase is Phase.COMPLETED:
             self._end(str(record.body.get("error") or ""))
         elif record.kind == "model" and record.phase is Phase.ATTEMPTED:

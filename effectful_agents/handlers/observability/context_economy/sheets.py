@@ -65,6 +65,9 @@ def summary_of(economy: ContextEconomy) -> Iterator[str]:
             f"{retries.refused:,} of the replies {'was' if retries.refused == 1 else 'were'} refused, and asked for "
             f"again: {_number(retries.usage.input)} tokens in, {_number(retries.usage.output)} out{cost}."
         )
+    if economy.repeated:
+        calls = ", ".join(f"{printable_text(name)} {count:,}" for name, count in economy.repeated.items())
+        yield f"Calls of tools that were made again: {calls}."
     if economy.estimated:
         yield "Tokens of the parts are estimated; those that a provider reported stand under REPORTED."
 

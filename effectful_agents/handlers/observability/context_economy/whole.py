@@ -67,6 +67,7 @@ class ContextEconomy:
     Attributes:
         run_id: The run; empty where there was none.
         turns: All turns in order, those of nested calls and those without a reply too.
+        repeated: How often calls of tools were made again, as after a crash, by tool.
 
     >>> turn = TurnEconomy(step_id="000001-model", skill="trip", model="m", outcome=TurnOutcome.REPLIED,
     ...     sections={Section.USER: 10}, usage=Usage(input=12, output=3, cache_read=6))
@@ -77,6 +78,7 @@ class ContextEconomy:
 
     run_id: str
     turns: Sequence[TurnEconomy] = ()
+    repeated: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def counted(self) -> Sequence[TurnEconomy]:
@@ -195,6 +197,7 @@ class ContextEconomy:
             "counted": len(self.counted),
             "models": {model: dataclasses.asdict(known) for model, known in self.models.items()},
             "retries": dataclasses.asdict(self.retries),
+            "repeated": dict(self.repeated),
         }
         return {"run_id": self.run_id, "whole": whole, "turns": [_of_turn(turn) for turn in self.turns]}
 
