@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 from effectful_agents import errors
@@ -275,7 +275,7 @@ def _went_on(prompt: Prompt, call: _Call) -> tuple[Said | None, Said]:
     return opening, prompt.end.at(min(meet.place, earlier.place) if opening is None else opening.place - 1)
 
 
-def _latest(end: Said, is_it: Any, after: int = 0) -> Said | None:
+def _latest(end: Said, is_it: Callable[[Said], bool], after: int = 0) -> Said | None:
     here: Said | None = end
     while here is not None and here.place > after:
         if is_it(here):
