@@ -14,6 +14,7 @@ usage: effectful-agents run SCRIPT [options]
        effectful-agents prompt SCRIPT:SKILL [NAME=JSON ...] [options]
        effectful-agents manifest SCRIPT[:SKILL] [options]
        effectful-agents runs [show ID | settle ID STEP ANSWER] --database PATH
+       effectful-agents economy DB RUN [--json] [--svg FILE]
        effectful-agents resume ID SCRIPT --database PATH [options]
        effectful-agents fork ID [--at STEP] [--as NEW] --database PATH
        effectful-agents export ID --database PATH
@@ -25,6 +26,7 @@ commands:
   prompt    show what a skill of a script sends to a model, without asking one
   manifest  say how the stack is put together: handlers, tools, limits, and who decides
   runs      list the runs of a database; show the steps of one; settle a step of which nobody knows what came of it
+  economy   show what the prompts of a run consisted of, what broke their prefix, and what it cost
   resume    run a script as a run that it was before
   fork      make a run of the beginning of another one
   export    print the journal of a run as lines of JSON
@@ -59,6 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from effectful_agents.harness import runs  # noqa: PLC0415 - loads what keeps runs
 
         return runs.main(rest if command == "runs" else [command, *rest], alone=command != "runs")
+    if command == "economy":
+        from effectful_agents.harness import economy  # noqa: PLC0415 - loads what keeps runs
+
+        return economy.main(rest)
     if command == "approvals":
         from effectful_agents.harness import approvals  # noqa: PLC0415 - loads what keeps questions
 

@@ -9,7 +9,7 @@ from typing import Any
 from effectful_agents.encoding import encode_result, to_jsonable
 from effectful_agents.encoding.questions import asked_of, declared_type, question_digest
 from effectful_agents.errors import EncodingError, JournalError, ToolCallExecutionError
-from effectful_agents.handlers.durability.requests import RequestLog, difference, request_of
+from effectful_agents.handlers.durability.requests import RequestLog
 from effectful_agents.handlers.durability.written import (
     arguments,
     digest,
@@ -21,6 +21,7 @@ from effectful_agents.handlers.durability.written import (
 )
 from effectful_agents.operations.loop import DecodedToolCall, model_in_use
 from effectful_agents.operations.policy import Answer, Question
+from effectful_agents.operations.recorded import difference, request_of
 from effectful_agents.operations.records import Durability, Phase, Record, RunState
 from effectful_agents.operations.steps import ApprovalStep, DelegateStep, ModelStep, ToolStep
 from effectful_agents.types import Skill, Tool

@@ -1,7 +1,8 @@
-"""Requests in a journal: only what is new in each, and where one differs from another.
+"""Requests in a journal: only what is new in each.
 
 A request holds the whole conversation so far, so written whole they would grow with the square of its length. What is
-written is how far the request agrees with an earlier one of the same conversation, and what comes then.
+written is how far the request agrees with an earlier one of the same conversation, and what comes then;
+`operations.recorded` reads it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from typing import Any
 from effectful_agents.encoding import to_jsonable
 from effectful_agents.handlers.durability.written import digest
 from effectful_agents.messages import Message, Request
-from effectful_agents.operations.records import RunState
 
-__all__ = ["RequestLog", "difference", "request_of"]
+__all__ = ["RequestLog"]
 
 
 _CONVERSATIONS = 256
@@ -128,66 +128,3 @@ def _hashed(digests: list[bytes], same: int, before: _Noted | None) -> Any:
 def _digest(message: Message) -> bytes:
     text = json.dumps(message, sort_keys=True, separators=(",", ":"), default=to_jsonable)
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
-
-
-def request_of(state: RunState, step_id: str) -> dict[str, Any]:
-    """The whole request that was recorded for a step."""
-    chain = []
-    at: str | None = step_id
-    while at is not None:
-        record = state.attempted(at)
-        if record is None:
-            break
-        chain.append(record.body)
-        at = record.body.get("base")
-    messages: list[Any] = []
-    rest: dict[str, Any] = {}
-    for body in reversed(chain):
-        messages = [*messages[: body.get("keep", 0)], *body.get("messages", ())]
-        rest = {name: value for name, value in rest.items() if name not in body.get("unset", ())}
-        rest |= body.get("set", {})
-    return {"messages": messages, **rest}
-
-
-def difference(recorded: Any, present: Any, where: str = "") -> str:
-    """Where two pieces of JSON first differ, in words; empty where they are equal."""
-    if recorded == present and type(recorded) is type(present):
-        return ""
-    if isinstance(recorded, Mapping) and isinstance(present, Mapping):
-        for name in [*recorded, *(name for name in present if name not in recorded)]:
-            at = f"{where}.{name}" if where else str(name)
-            if name not in present:
-                return f"{at} was {_short(recorded[name])}, and is not there now"
-            if name not in recorded:
-                return f"{at} was not there, and is {_short(present[name])} now"
-            if found := difference(recorded[name], present[name], at):
-                return found
-        return ""
-    if isinstance(recorded, list) and isinstance(present, list):
-        for place, (one, other) in enumerate(zip(recorded, present, strict=False)):
-            if found := difference(one, other, f"{where}[{place}]"):
-                return found
-        if len(recorded) != len(present):
-            more, which = (recorded, "was") if len(recorded) > len(present) else (present, "is now")
-            return f"{where} {which} longer: {_short(more[min(len(recorded), len(present))])}"
-        return ""
-    if isinstance(recorded, str) and isinstance(present, str):
-        begin = max(0, _common(recorded, present) - 20)
-        lead = "…" if begin else ""
-        return f"{where} was {_short(lead + recorded[begin:])}, and is {_short(lead + present[begin:])} now"
-    return f"{where} was {_short(recorded)}, and is {_short(present)} now"
-
-
-def _common(one: str, other: str) -> int:
-    place = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        place += 1
-    return place
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    text = text if len(text) <= 80 else text[:79] + "…"
-    return repr(text) if isinstance(value, str) else text

@@ -20,8 +20,9 @@ from effectful_agents.handlers.durability.kept_agents import KeptAgents
 from effectful_agents.handlers.durability.pending import Pending
 from effectful_agents.handlers.durability.receivers import Restored
 from effectful_agents.handlers.durability.replay import Known, Outcome, Replay
-from effectful_agents.handlers.durability.requests import RequestLog, difference
+from effectful_agents.handlers.durability.requests import RequestLog
 from effectful_agents.handlers.durability.runs import unsettled
+from effectful_agents.operations.recorded import difference
 from effectful_agents.operations.records import SCHEMA, Checkpointer, Durability, Lease, Phase, Record, RunStore
 from effectful_agents.operations.steps import StepIds
 from effectful_agents.tracebacks import summary

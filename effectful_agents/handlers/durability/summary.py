@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 from effectful_agents.messages import Usage
+from effectful_agents.operations.recorded import reply_of
 from effectful_agents.operations.records import Phase, Record, RunInfo, RunStatus
 
 __all__ = ["RunSummary"]
@@ -53,7 +52,7 @@ class RunSummary:
             self.steps += is_new_step
             self.last_step = record.step_id
         if record.kind == "model" and record.phase is Phase.COMPLETED:
-            model, usage = _reply(record.body)
+            model, usage = reply_of(record.body)
             self.models[model] = self.models.get(model, Usage()) + usage
         if "settled" in record.body and self.status in (RunStatus.UNCERTAIN, RunStatus.FAILED):
             # What had stopped it has been answered: it waits to be resumed.
@@ -86,15 +85,3 @@ class RunSummary:
         # A later version may know of more.
         self.status = RunStatus(status) if closed and status in set(RunStatus) else RunStatus.INTERRUPTED
         self.error = str(record.body.get("error") or "") if closed else ""
-
-
-def _reply(body: Mapping[str, Any]) -> tuple[str, Usage]:
-    """The model that replied, and its tokens."""
-    response = body.get("response")
-    if not isinstance(response, Mapping):
-        return "", Usage()
-    model, told = str(response.get("model") or ""), response.get("usage")
-    names = {field.name for field in dataclasses.fields(Usage)}
-    if not isinstance(told, Mapping) or names.isdisjoint(told):
-        return model, Usage.from_wire(told)
-    return model, Usage(**{name: value for name, value in told.items() if name in names})

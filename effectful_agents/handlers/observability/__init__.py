@@ -1,5 +1,6 @@
-"""Handlers that show what happens, and change nothing."""
+"""Handlers that show what happens, and change nothing; and what can be said of a run from its journal."""
 
+from effectful_agents.handlers.observability.context_economy import ContextEconomy, TurnEconomy, economy
 from effectful_agents.handlers.observability.dump import SystemPromptDumper
 
-__all__ = ["SystemPromptDumper"]
+__all__ = ["ContextEconomy", "SystemPromptDumper", "TurnEconomy", "economy"]

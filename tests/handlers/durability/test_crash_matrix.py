@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from effectful_agents.handlers.durability import SqliteCheckpointer
-from effectful_agents.handlers.durability.requests import request_of
 from effectful_agents.handlers.durability.runs import settle, unsettled
+from effectful_agents.operations.recorded import request_of
 from effectful_agents.operations.records import RunState
 from tests.handlers.durability.crash_script import EFFECTS, VALUE, Outside, digest_of
 
