@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from effectful_agents.errors import Cancelled
 from effectful_agents.operations.steps import StepIds, current_ids
 from effectful_agents.runtime import InThread, StopScope, bridged, can_wait, pause, together, wait
+from effectful_agents.runtime.loops import in_event_loop
 
 __all__ = ["run_all"]
 
@@ -21,7 +22,8 @@ type _Job = Callable[[], None]
 def run_all(jobs: Sequence[_Job], at_once: int) -> None:
     """Run all jobs, each in a copy of this context; where a journal is kept, each has its own place, by its number.
 
-    In a call that is awaited they run in tasks of its event loop, otherwise in threads, and one at a time here.
+    In a call that is awaited they run in tasks of its event loop, otherwise in threads; one at a time runs here, unless
+    that would block an event loop in which something has to be awaited.
 
     Raises:
         BaseException: The first that a job raised; no other is begun, and what is under way ends at its next operation.
@@ -29,7 +31,7 @@ def run_all(jobs: Sequence[_Job], at_once: int) -> None:
     ids = current_ids()
     todo = collections.deque(jobs if ids is None else [_at(ids.below(ids.next("call")), job) for job in jobs])
     at_once = min(at_once, len(todo))
-    if at_once <= 1:
+    if not todo or (at_once == 1 and (can_wait() or not in_event_loop())):
         while todo:
             contextvars.copy_context().run(todo.popleft())
         return
@@ -53,15 +55,20 @@ def _at(ids: StepIds, job: _Job) -> _Job:
 
 
 async def _in_tasks(todo: collections.deque[_Job], at_once: int) -> None:
+    import anyio.lowlevel  # noqa: PLC0415 - loads asyncio
+
     ended_by: list[BaseException] = []
 
     async def work() -> None:
-        while todo:
-            try:
+        try:
+            while todo:
                 await bridged(todo.popleft())
-            except (KeyboardInterrupt, SystemExit) as error:  # raised in a task, these would end the event loop itself
-                ended_by.append(error)
-                raise _Ended from error
+                await anyio.lowlevel.checkpoint()  # others have their turn, though nothing was awaited
+        except (KeyboardInterrupt, SystemExit) as error:  # raised in a task, these would end the event loop itself
+            ended_by.append(error)
+            raise _Ended from error
+        finally:
+            todo.clear()
 
     try:
         await together([work] * at_once)
