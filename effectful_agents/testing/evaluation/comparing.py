@@ -183,7 +183,11 @@ def _difference(
     pairs: Mapping[str, tuple[Sequence[bool | float], Sequence[bool | float]]], test: str, notes: list[str]
 ) -> Difference:
     means = {case: (mean([*map(float, mine)]), mean([*map(float, theirs)])) for case, (mine, theirs) in pairs.items()}
-    differences = {case: theirs - mine for case, (mine, theirs) in means.items()}
+    # Means of the same numbers, of which there are not as many, may differ in the last digit.
+    differences = {
+        case: 0.0 if math.isclose(mine, theirs, rel_tol=1e-12) else theirs - mine
+        for case, (mine, theirs) in means.items()
+    }
     better = sorted((case for case in differences if differences[case] > 0), key=lambda case: -differences[case])
     worse = sorted((case for case in differences if differences[case] < 0), key=differences.__getitem__)
     are_truths = all(len(trials) == 1 and isinstance(trials[0], bool) for pair in pairs.values() for trials in pair)
