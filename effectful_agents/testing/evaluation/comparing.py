@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, override
 
 from effectful_agents.errors import OptionError
@@ -37,9 +37,10 @@ class Difference:
         interval: Where that lies with 95 % confidence, by resampling the cases; None for less than six cases.
         p: How likely differences as large as these, or larger, are when there is none: a two-sided probability.
         method: How `p` was found.
-        better: The cases with a higher score in the second, the largest difference first.
-        worse: Those with a lower one.
+        better: The cases with a better score in the second, the largest difference first.
+        worse: Those with a worse one.
         same: How many cases have the same score in both.
+        lower_is_better: Whether a lower score counts as the better one.
     """
 
     one: float
@@ -51,6 +52,7 @@ class Difference:
     better: Sequence[str]
     worse: Sequence[str]
     same: int
+    lower_is_better: bool = False
 
     @property
     def cases(self) -> int:
@@ -64,7 +66,7 @@ class Difference:
             return "too few cases to say"
         if self.p >= _LEVEL:
             return "no difference shown"
-        return "better" if self.difference > 0 else "worse"
+        return "better" if (self.difference > 0) is not self.lower_is_better else "worse"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,24 +105,26 @@ def compare(
     other: Evaluation[Any],
     *,
     names: tuple[str, str] | None = None,
+    lower_is_better: Collection[str] = (),
     test: Literal["auto", "wilcoxon"] = "auto",
 ) -> Comparison:
     """Compare two evaluations case by case: what a change has made better, and whether that may be chance.
 
     Cases belong together by their names. Of each only the mean of its trials counts: repeating cases makes the scores
-    of each more exact, and gives no more cases. A higher score counts as the better one. Scores are looked at one by
-    one: of twenty that did not change, one will seem to have.
+    of each more exact, and gives no more cases. Scores are looked at one by one: of twenty that did not change, one
+    will seem to have.
 
     Args:
         one: The first: how it was.
         other: The second: how it is.
         names: What they are called; by default their own names, or "one" and "other" where these are the same.
+        lower_is_better: The scores of which a lower one counts as better: tokens, say. Of all others a higher one does.
         test: How probable chance is. `auto`: by the exact sign test (that of McNemar) for True and False, by a
             permutation test for numbers. `wilcoxon`: for numbers by Wilcoxon's test, of scipy; where that is not
             installed by the permutation test, and a note says so.
 
     Raises:
-        OptionError: They have no case in common.
+        OptionError: They have no case in common, or no score that `lower_is_better` names.
 
     >>> from effectful_agents.testing import Case, evaluate
     >>> cases = [Case(number) for number in range(8)]
@@ -132,6 +136,8 @@ def compare(
     """
     if test not in ("auto", "wilcoxon"):
         raise OptionError(f"`test` is {test!r}; it is 'auto' or 'wilcoxon'.")
+    if isinstance(lower_is_better, str):
+        lower_is_better = (lower_is_better,)
     if names is None:
         names = (one.name, other.name) if one.name != other.name else ("one", "other")
     cases, other_cases = ([*dict.fromkeys(row.case.name for row in each.rows)] for each in (one, other))
@@ -140,6 +146,8 @@ def compare(
         raise OptionError("the two evaluations have no case in common: cases belong together by their names.")
     notes: list[str] = []
     values, other_values = _values(one), _values(other)
+    if unknown := [name for name in lower_is_better if common and name not in values and name not in other_values]:
+        raise OptionError(f"`lower_is_better` names `{unknown[0]}`, and there is no such score.")
     for whose, mine, theirs in ((names[0], values, other_values), (names[1], other_values, values)):
         notes += [f"the score `{name}` is only in {whose}" for name in mine if name not in theirs]
     scores = {}
@@ -152,7 +160,7 @@ def compare(
         if name == ANSWERED and all(all(trials) for pair in pairs.values() for trials in pair):
             continue
         if pairs:
-            scores[name] = _difference(pairs, test, notes)
+            scores[name] = _difference(pairs, test, notes, lower_is_better=name in lower_is_better)
             if name != ANSWERED and len(pairs) < len(common):
                 notes.append(f"{len(common) - len(pairs)} of {len(common)} cases have no `{name}` in both")
     return Comparison(
@@ -180,7 +188,11 @@ def _both(case: str, name: str, one: _Values, other: _Values) -> bool:
 
 
 def _difference(
-    pairs: Mapping[str, tuple[Sequence[bool | float], Sequence[bool | float]]], test: str, notes: list[str]
+    pairs: Mapping[str, tuple[Sequence[bool | float], Sequence[bool | float]]],
+    test: str,
+    notes: list[str],
+    *,
+    lower_is_better: bool,
 ) -> Difference:
     means = {case: (mean([*map(float, mine)]), mean([*map(float, theirs)])) for case, (mine, theirs) in pairs.items()}
     # Means of the same numbers, of which there are not as many, may differ in the last digit.
@@ -188,8 +200,9 @@ def _difference(
         case: 0.0 if math.isclose(mine, theirs, rel_tol=1e-12) else theirs - mine
         for case, (mine, theirs) in means.items()
     }
-    better = sorted((case for case in differences if differences[case] > 0), key=lambda case: -differences[case])
-    worse = sorted((case for case in differences if differences[case] < 0), key=differences.__getitem__)
+    higher = sorted((case for case in differences if differences[case] > 0), key=lambda case: -differences[case])
+    lower = sorted((case for case in differences if differences[case] < 0), key=differences.__getitem__)
+    better, worse = (lower, higher) if lower_is_better else (higher, lower)
     are_truths = all(len(trials) == 1 and isinstance(trials[0], bool) for pair in pairs.values() for trials in pair)
     method, found = "exact sign test", lambda _: sign_test(len(better), len(worse))
     if not are_truths:
@@ -205,6 +218,7 @@ def _difference(
         better,
         worse,
         len(listed) - len(better) - len(worse),
+        lower_is_better,
     )
 
 

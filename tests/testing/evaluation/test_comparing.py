@@ -165,6 +165,15 @@ def test_rounding_is_no_difference() -> None:
     assert difference([[1 / 3] * 3, [0.1] * 3] * 4, [1 / 3, 0.1] * 4).same == 8
 
 
+def test_a_lower_score_may_be_the_better_one() -> None:
+    found = difference([3.0] * 6 + [1.0], [1.0] * 6 + [2.0], lower_is_better="s")
+    assert (found.better, found.worse, found.difference < 0) == (list("abcdef"), ["g"], True)
+    assert difference([3.0] * 6, [1.0] * 6, lower_is_better=["s"]).verdict == "better"
+    assert difference([1.0] * 6, [3.0] * 6, lower_is_better=["s"]).verdict == "worse"
+    with pytest.raises(OptionError, match="names `t`"):
+        difference([1.0], [2.0], lower_is_better=["t"])
+
+
 def test_trials_make_no_more_cases() -> None:
     many = difference([[0.0] * 50] * 3, [[1.0] * 50] * 3)
     assert (many.cases, many.p, many.verdict) == (3, 0.25, "too few cases to say")

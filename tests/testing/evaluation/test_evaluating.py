@@ -495,6 +495,29 @@ def test_an_evaluation_that_was_interrupted_goes_on_where_it_stopped() -> None:
 
 
 @everywhere
+def test_a_judge_is_asked_once_in_a_run(evaluating: Any) -> None:
+    @Skill.define
+    def judge(output: str) -> str:
+        """{output}"""
+        raise NotHandled
+
+    async def right(output: str) -> bool:
+        return (await acall(judge, output)).startswith(output)
+
+    store, asked = MemoryCheckpointer(), []
+
+    def answer(**request: Any) -> Any:
+        asked.append(request)
+        return parrot(**request)
+
+    for _ in range(2):
+        with handler({completion: answer}), handler(harness(system_prompt="brief")), handler(Journal("m", store)):
+            result = evaluating(echo, WORDS, right, concurrency=3)
+        assert [row.scores for row in result] == [{"right": True}] * 5
+        assert len(asked) == 10
+
+
+@everywhere
 def test_the_places_in_a_run_do_not_depend_on_what_ends_first(evaluating: Any) -> None:
     def places() -> list[str]:
         store = MemoryCheckpointer()
