@@ -7,7 +7,7 @@ import functools
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, override
+from typing import Any, overload, override
 
 from effectful_agents.messages import Usage
 from effectful_agents.testing.evaluation import files, tables
@@ -91,8 +91,17 @@ class Evaluation[T]:
         """
         files.write(path, self.name, self.rows, messages=messages)
 
+    @overload
     @classmethod
-    def read(cls, path: str | os.PathLike[str], output: type[T] | Any = Any) -> Evaluation[T]:
+    def read(cls, path: str | os.PathLike[str]) -> Evaluation[Any]: ...
+    @overload
+    @classmethod
+    def read[V](cls, path: str | os.PathLike[str], output: type[V]) -> Evaluation[V]: ...
+    @overload
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], output: Any) -> Evaluation[Any]: ...
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], output: Any = Any) -> Evaluation[Any]:
         """Read what `write` has written.
 
         Args:
