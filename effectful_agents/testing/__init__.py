@@ -8,9 +8,9 @@ from effectful_agents.testing.evaluation import Case, Evaluation, aevaluate, com
 from effectful_agents.testing.replies import DEFAULT_USAGE, batch, calls, says
 from effectful_agents.testing.scripted import ScriptedModel
 
-__all__ = [
-    "DEFAULT_USAGE",
+__all__ = [  # noqa: RUF022 - as `sorted` has them
     "Case",
+    "DEFAULT_USAGE",
     "Evaluation",
     "ScriptedModel",
     "aevaluate",
