@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
+from effectful_agents.runtime import installed
+
 if TYPE_CHECKING:
     from effectful_agents.testing.evaluation.rows import Row
 
@@ -31,7 +33,12 @@ def progress_bar(name: str, total: int, *, wanted: bool) -> Generator[Callable[[
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     failed = 0
     counting = threading.Lock()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    # Where others show something on standard error too, they and the bar stand one below the other.
+    theirs = [getattr(each, "console", None) for each in installed()]
+    console = next((one for one in theirs if isinstance(one, Console) and one.stderr), None) or Console(stderr=True)
+    # What skills print goes above the bar; where it does not go to the terminal, it stays where it goes.
+    redirected = sys.stdout.isatty()
+    with Progress(*columns, console=console, transient=True, redirect_stdout=redirected) as progress:
         bar = progress.add_task(escape(name), total=total)
 
         def tell(row: Row[Any]) -> None:

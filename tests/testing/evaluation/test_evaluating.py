@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
+import io
 import threading
 from typing import Any
 
 import anyio
 import pytest
 import trio
+from rich.console import Console
 
 from effectful_agents import Agent, CallControl, NotHandled, Skill, Tool, acall, handler, harness, steps, stream
 from effectful_agents.errors import Cancelled, OptionError, Suspended
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
+from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.messages import Usage
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.prices import cost_of
@@ -564,6 +567,16 @@ def test_a_bar_is_shown_on_a_terminal_and_nowhere_else(
     evaluate(fails, WORDS, name="[red]name")
     assert "[red]name" in "".join(terminal.written)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("model")
+def test_a_bar_shares_the_terminal_with_what_shows_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, shared = Terminal([]), io.StringIO()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with handler(ProgressDisplay(Console(stderr=True, file=shared, force_terminal=True))):
+        assert outputs(evaluate(echo, WORDS, name="the bar")) == [f"{word}1" for word in WORDS]
+    assert terminal.written == []
+    assert "the bar" in shared.getvalue()
 
 
 def test_an_unhandled_skill_says_at_each_case_what_is_missing() -> None:
