@@ -16,7 +16,7 @@ from effectful_agents.testing.evaluation.rows import Row
 from effectful_agents.testing.evaluation.running import run_all
 from effectful_agents.testing.evaluation.scoring import Scorers, scorings_of
 from effectful_agents.testing.evaluation.showing import progress_bar
-from effectful_agents.testing.evaluation.trials import Plan, check_skill
+from effectful_agents.testing.evaluation.trials import Plan, prepared
 
 __all__ = ["aevaluate", "evaluate"]
 
@@ -70,9 +70,9 @@ def evaluate(
     fit or a scorer that wants what there is not, is said before anything is asked.
 
     The handlers around hold for all calls. No case knows of another one: a method of an agent is called on a copy of
-    the agent, each time. Calls run in threads; `await aevaluate(…)` runs them in tasks of the event loop. Where the
-    order in which the model is asked matters, give `concurrency=1`. Under a `Journal` an evaluation that was
-    interrupted goes on where it stopped.
+    the agent as it is now, each time, and nothing of these copies is kept. Calls run in threads; `await aevaluate(…)`
+    runs them in tasks of the event loop. Where the order in which the model is asked matters, give `concurrency=1`.
+    Under a `Journal` an evaluation that was interrupted goes on where it stopped.
 
     Args:
         skill: The skill, or a function that calls skills, `def` or `async def`. What one yields piece by piece makes a
@@ -114,13 +114,13 @@ def evaluate(
     France  Paris   yes
     Italy   Milan   no
     """
-    check_skill(skill)
+    called = prepared(skill)
     for option, value in (("repeat", repeat), ("concurrency", concurrency), ("limit", 1 if limit is None else limit)):
         if not isinstance(value, int) or value < (option != "limit"):
             raise OptionError(f"`{option}` is {value!r}; it is a whole number, at least {int(option != 'limit')}.")
     signature = signature_of(skill)
     table = read_cases(cases, skill, limit)
-    plan = Plan(skill, signature, scorings_of(scorers, signature, table), stack)
+    plan = Plan(called, signature, scorings_of(scorers, signature, table), stack)
     name = name or str(getattr(skill, "__name__", type(skill).__name__))
     trials = [(case, trial) for case in table for trial in range(1, repeat + 1)]
     rows: list[Row[Any] | None] = [None] * len(trials)

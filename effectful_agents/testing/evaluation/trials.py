@@ -6,10 +6,11 @@ import copy
 import dataclasses
 import inspect
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableSequence, Sequence
-from typing import Any
+from typing import Any, cast
 
-from effectful_agents.errors import ConfigurationError, OptionError, Signal, describe_exception
+from effectful_agents.errors import OptionError, Signal, describe_exception
 from effectful_agents.handlers.loop import FollowedCall
 from effectful_agents.handlers.loop.run import completed
 from effectful_agents.messages import Message, Response, Usage
@@ -36,7 +37,7 @@ from effectful_agents.testing.evaluation.rows import Failure, Row
 from effectful_agents.testing.evaluation.scoring import Scoring
 from effectful_agents.types import Agent, Skill
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "prepared"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +82,12 @@ class Plan:
         if stack is not None and not isinstance(stack, Mapping):
             stack = stack()
         with handler(Layers() if stack is None else stack), handler(seen):
-            return _drained(completed(_own(self.skill), case.args, dict(case.kwargs)))
+            return _drained(completed(self._own_skill(), case.args, dict(case.kwargs)))
+
+    def _own_skill(self) -> Callable[..., Any]:
+        """The skill for one call, so that no case knows of another one."""
+        agent = self.skill.agent if isinstance(self.skill, Skill) else None
+        return self.skill if agent is None else _of_copy(cast(Skill, self.skill), agent)
 
     def _scored(self, row: Row[Any]) -> Row[Any]:
         scores: dict[str, bool | float] = {}
@@ -109,6 +115,7 @@ class _Seen(ObjectInterpretation[Any, Any]):
         self.usage = Usage()
         self.cost: float | None = 0.0
         self.messages: MutableSequence[Message] | None = None
+        self._counting = threading.Lock()
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
@@ -133,10 +140,11 @@ class _Seen(ObjectInterpretation[Any, Any]):
     def _count(self, request: Mapping[str, Any], response: Any) -> None:
         response = response if isinstance(response, Mapping) else {}
         usage = Usage.from_wire(response.get("usage"))
-        cost = cost_of(str(response.get("model") or request.get("model") or ""), usage)
-        # One assignment each: calls that run at the same time in threads are rare, and a lock is not worth it.
-        self.usage = self.usage + usage
-        self.cost = None if self.cost is None or cost is None else self.cost + cost
+        names = [str(name) for each in (response, request) if (name := each.get("model"))]
+        cost = next((cost for name in names or [""] if (cost := cost_of(name, usage)) is not None), None)
+        with self._counting:
+            self.usage += usage
+            self.cost = None if self.cost is None or cost is None else self.cost + cost
 
 
 def _attempted(function: Callable[[], Any], scorer: str = "") -> tuple[Any, Failure | None]:
@@ -171,29 +179,36 @@ def _is_of_the_case(error: BaseException) -> bool:
 # --- what is called, and what it returns ------------------------------------------------------------------------------
 
 
-def _own(skill: Callable[..., Any]) -> Callable[..., Any]:
-    """The skill, for one call: a method of an agent is that of a copy, so that no case knows of another one."""
-    if not isinstance(skill, Skill) or skill.agent is None:
-        return skill
-    agent: Agent = skill.agent
-    try:
-        own = copy.deepcopy(agent)
-    except Exception as error:
-        raise ConfigurationError(
-            f"each case is asked of its own copy of the agent, and a `{type(agent).__name__}` cannot be copied "
-            f"({type(error).__name__}: {error}). Give a function that makes it: `lambda text: Bot().send(text)`."
-        ) from error
-    return getattr(own, skill.__name__)
+def prepared(skill: Any) -> Callable[..., Any]:
+    """The skill as it is called: a method of an agent as that of a copy, which stays as the agent is now.
 
-
-def check_skill(skill: Any) -> None:
-    """See that something can be called.
+    The copy of an agent that is kept somewhere is not kept: no case writes to what others read.
 
     Raises:
-        OptionError: It cannot.
+        OptionError: It cannot be called, or is a method of an agent that cannot be copied.
     """
     if not callable(skill):
         raise OptionError(f"`evaluate` takes a skill, or a function that calls skills; this is {type(skill).__name__}.")
+    agent = skill.agent if isinstance(skill, Skill) else None
+    if agent is None:
+        return skill
+    if agent.__persistent__:
+        len(agent.__history__)  # loads what is kept
+    try:
+        return _of_copy(skill, agent)
+    except Exception as error:
+        raise OptionError(
+            f"each case is asked of its own copy of the agent, and a `{type(agent).__name__}` cannot be copied "
+            f"({type(error).__name__}: {error}). Give a function that makes it: `lambda text: Bot().send(text)`."
+        ) from error
+
+
+def _of_copy(skill: Skill[..., Any], agent: Agent) -> Callable[..., Any]:
+    own = copy.deepcopy(agent)
+    if own.__persistent__:
+        object.__setattr__(own, "__agent_id__", None)
+    unbound: Any = skill.function
+    return unbound.__get__(own)
 
 
 def _drained(value: Any) -> Any:
@@ -202,9 +217,9 @@ def _drained(value: Any) -> Any:
         for _ in value:
             pass
         return value.value
-    if inspect.isgenerator(value) or (isinstance(value, Iterator) and not isinstance(value, AsyncIterator)):
-        return list(value)
-    return wait(_collected(value)) if isinstance(value, AsyncIterator) else value
+    if isinstance(value, AsyncIterator):
+        return wait(_collected(value))
+    return list(value) if isinstance(value, Iterator) else value
 
 
 async def _collected(values: AsyncIterator[Any]) -> list[Any]:

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import io
 import threading
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -132,10 +133,58 @@ def test_an_agent_that_cannot_be_copied_says_what_to_write() -> None:
         def __init__(self) -> None:
             self.lock = threading.Lock()
 
-    (row,) = evaluate(Locked().send, ["a"])
-    assert row.error is not None
-    assert row.error.kind == "ConfigurationError"
-    assert "lambda text: Bot().send(text)" in row.error.message
+    with pytest.raises(OptionError, match=r"`lambda text: Bot\(\)\.send\(text\)`"):
+        evaluate(Locked().send, ["a"])
+
+
+@pytest.mark.usefixtures("model")
+def test_a_skill_with_another_name_or_from_a_base_is_that_of_the_copy() -> None:
+    class Named(Bot):
+        @Skill.define(name="say_it")
+        def say(self, text: str) -> str:
+            """{text}"""
+            raise NotHandled
+
+    first = [f"{word}1" for word in WORDS]
+    assert outputs(evaluate(Named().say, WORDS)) == outputs(evaluate(Named().send, WORDS)) == first
+
+
+@pytest.mark.usefixtures("model")
+def test_an_agent_that_changes_meanwhile_is_asked_as_it_was() -> None:
+    class Counting(Bot):
+        count = 0
+
+        @Skill.define
+        def next(self, text: str) -> str:
+            """{text} {self.count}"""
+            raise NotHandled
+
+    agent = Counting()
+
+    def change(output: str) -> bool:
+        agent.count += 1
+        return True
+
+    assert {row.output[0] for row in evaluate(agent.next, WORDS, change, concurrency=1)} == {"0"}
+    assert agent.count == 5
+
+
+def test_what_is_kept_of_an_agent_is_read_and_not_written(tmp_path: Path) -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Kept(Agent):
+        __agent_id__: str
+        mood: str = "bad"
+
+        @Skill.define
+        def send(self, text: str) -> str:
+            """{text}"""
+            raise NotHandled
+
+    with handler({completion: parrot}), handler(harness(system_prompt="brief", persist_db=tmp_path / "a.db")):
+        Kept("ann").send("a")
+        result = evaluate(Kept("ann").send, WORDS)
+        assert {len(row.messages) for row in result} == {4}
+        assert len(Kept("ann").__history__) == 2
 
 
 @pytest.mark.usefixtures("model")
