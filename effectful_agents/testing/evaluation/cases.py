@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import itertools
@@ -123,10 +124,10 @@ def read_cases(given: Cases, skill: Callable[..., Any], limit: int | None = None
 
 def signature_of(skill: Callable[..., Any]) -> inspect.Signature | None:
     """What a skill takes; None where nobody knows."""
-    try:
-        return inspect.signature(skill, eval_str=True)
-    except (TypeError, ValueError, NameError):
-        return None
+    for eval_str in (True, False):  # what a type checker alone knows cannot be evaluated
+        with contextlib.suppress(Exception):
+            return inspect.signature(skill, eval_str=eval_str)
+    return None
 
 
 def _case_of(given: Any) -> Case:
@@ -202,7 +203,7 @@ def _decoded(case: Case, signature: inspect.Signature | None) -> Case:
 
 
 def _as_type(value: Any, tp: Any, what: str) -> Any:
-    if tp in (inspect.Parameter.empty, Any):
+    if tp is inspect.Parameter.empty or tp is Any or isinstance(tp, str):
         return value
     try:
         return decode(json.dumps(value), tp)

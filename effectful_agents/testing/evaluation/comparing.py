@@ -144,6 +144,7 @@ def compare(
     common = sorted(set(cases) & set(other_cases))
     if not common and (cases or other_cases):
         raise OptionError("the two evaluations have no case in common: cases belong together by their names.")
+    in_both = set(common)
     notes: list[str] = []
     values, other_values = _values(one), _values(other)
     if unknown := [name for name in lower_is_better if common and name not in values and name not in other_values]:
@@ -167,8 +168,8 @@ def compare(
         *names,
         scores,
         len(common),
-        [case for case in cases if case not in other_cases],
-        [case for case in other_cases if case not in cases],
+        [case for case in cases if case not in in_both],
+        [case for case in other_cases if case not in in_both],
         list(dict.fromkeys(notes)),
     )
 

@@ -192,3 +192,23 @@ def test_a_line_that_is_no_case_is_named(line: Any, message: str, tmp_path: Path
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"cannot be read.*none\.jsonl"):
         read_cases(tmp_path / "none.jsonl", plan)
+
+
+def test_functions_are_given_what_their_annotations_say(tmp_path: Path) -> None:
+    def typed(trip: Trip, *more: int, note: Any = "", untyped=None) -> Any:
+        return trip
+
+    def unknown(trip: Any, day: Any) -> Any:
+        return trip
+
+    line = {"args": [ROME, 1], "kwargs": {"note": "n", "untyped": {}}}
+    (case,) = read_cases(written(tmp_path / "c.jsonl", line), typed)
+    assert (case.args[0].city, case.args[1], case.kwargs) == ("Rome", 1, {"note": "n", "untyped": {}})
+    unknown.__annotations__ = {"trip": "Nowhere", "day": "int"}
+    (case,) = read_cases(written(tmp_path / "c.jsonl", {"args": [ROME, 1]}), unknown)
+    assert case.args == (ROME, 1)
+
+
+def test_of_what_nobody_knows_nothing_is_checked(tmp_path: Path) -> None:
+    (case,) = read_cases(written(tmp_path / "c.jsonl", {"args": [[1, 2]]}), max)
+    assert case.args == ([1, 2],)

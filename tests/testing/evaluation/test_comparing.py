@@ -11,7 +11,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -96,6 +96,7 @@ pairs = st.sampled_from([numbers, truths]).flatmap(
 )
 
 
+@settings(max_examples=30)
 @given(pairs)
 def test_two_that_change_places_give_the_opposite(given_pairs: Any) -> None:
     one, other = ([*values] for values in zip(*given_pairs, strict=True))
@@ -109,6 +110,7 @@ def test_two_that_change_places_give_the_opposite(given_pairs: Any) -> None:
         assert there.interval[0] <= there.interval[1]
 
 
+@settings(max_examples=30)
 @given(pairs, st.randoms())
 def test_the_order_of_the_rows_does_not_matter(given_pairs: Any, shuffle: random.Random) -> None:
     one, other = (table([*values]) for values in zip(*given_pairs, strict=True))
@@ -119,6 +121,7 @@ def test_the_order_of_the_rows_does_not_matter(given_pairs: Any, shuffle: random
     assert sorted(again.better) == sorted(first.better)
 
 
+@settings(max_examples=30)
 @given(pairs)
 def test_one_beside_itself_is_no_difference(given_pairs: Any) -> None:
     one, _ = ([*values] for values in zip(*given_pairs, strict=True))
@@ -128,6 +131,7 @@ def test_one_beside_itself_is_no_difference(given_pairs: Any) -> None:
     assert same.interval in (None, (0, 0))
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(truths, truths), min_size=1, max_size=14))
 def test_for_truths_both_tests_agree(given_pairs: Any) -> None:
     one, other = zip(*given_pairs, strict=True)
@@ -239,14 +243,15 @@ def test_on_a_terminal_it_is_drawn() -> None:
 
 def test_a_large_comparison_is_bounded() -> None:
     draw = random.Random(3)
-    one = {f"{number}": draw.random() for number in range(3000)}
+    one = {f"{number}": draw.random() for number in range(1000)}
     found = difference(one, {name: value + draw.random() / 10 for name, value in one.items()})
-    assert (found.verdict, found.cases) == ("better", 3000)
+    assert (found.verdict, found.cases) == ("better", 1000)
 
 
 # Wilcoxon
 
 
+@pytest.mark.slow  # importing scipy is
 @pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 @pytest.mark.filterwarnings("ignore")
 def test_wilcoxon() -> None:

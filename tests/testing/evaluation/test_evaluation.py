@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -220,6 +220,7 @@ rows = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(rows, min_size=1, max_size=4))
 def test_every_row_that_is_written_is_read(tmp_path_factory: Any, given_rows: list[Row[Any]]) -> None:
     path = tmp_path_factory.mktemp("rows") / "e.jsonl"

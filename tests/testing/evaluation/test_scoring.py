@@ -101,6 +101,10 @@ def test_a_judge_that_fails_is_written_down() -> None:
     assert (failure.scorer, failure.kind) == ("judge", "MissingHandlerError")
 
 
+def test_of_a_skill_of_which_nobody_knows_what_it_takes_the_output_is_scored() -> None:
+    assert row([exact], ([1, 3, 2], 3), skill=max).scores == {"exact": True}
+
+
 # Their names
 
 
@@ -122,12 +126,13 @@ def operator_like(output: str, expected: str) -> bool:
         ([exact, exact], "two scorers are called `exact`"),
         ([lambda outptu: True], r"wants `outptu`.*Is `output` meant\?"),
         ([operator.eq], "wants `a`"),
+        ([max], "nobody knows what the scorer `max` takes"),
         (["exact"], "a scorer is 'exact'"),
         ("exact", "a scorer is 'e'"),
         (exact, "`exact` wants `expected`, and no case has it"),
         ({"x": lambda output, anything: True}, "`x` wants `anything`.*`question`, `strict`"),
     ],
-    ids=["twice", "typo", "operator", "text", "a text", "nothing expected", "unknown"],
+    ids=["twice", "typo", "operator", "builtin", "text", "a text", "nothing expected", "unknown"],
 )
 def test_scorers_that_could_not_be_called_are_refused(scorers: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
@@ -174,6 +179,7 @@ class Strange:
         (1j, "TypeError", "class `complex`"),
         (Strange(), "TypeError", "class `Strange`"),
         (np.array([1, 2]), "TypeError", "class `ndarray`"),
+        (np.complex64(1j), "TypeError", "class `complex64`"),
         (float("nan"), "ValueError", "nan"),
         (float("-inf"), "ValueError", "-inf"),
         (10**400, "OverflowError", ""),
@@ -190,6 +196,7 @@ class Strange:
         "complex",
         "object",
         "array",
+        "numpy's complex",
         "nan",
         "inf",
         "huge",
@@ -244,6 +251,11 @@ def test_exact_fails_where_outputs_cannot_be_compared() -> None:
 )
 def test_ready_scorers(scorer: Any, output: Any, expected: Any, score: Any) -> None:
     assert scorer(output, expected) == score
+
+
+def test_contains_looks_into_nothing_else() -> None:
+    with pytest.raises(TypeError, match="the output is int"):
+        contains(3, 3)
 
 
 def test_ready_scorers_that_are_made() -> None:
