@@ -488,6 +488,7 @@ def ticket_topic(request: Any) -> Any:
 def test_tickets_says_which_prompt_is_better(run):
     out, requests = run("evaluation/tickets", *[ticket_topic] * 24)
     assert len(requests) == 24
+    assert not any("tools" in request for request in requests)
     assert out.startswith("with rules: 12 cases")
     (exact,) = [line.split() for line in out.splitlines() if line.startswith("exact  ") and "better" in line]
     assert exact == ["exact", "0.5", "1", "+0.5", "+0.25", "to", "+0.75", "0.0312", "6", "0", "6", "better"]

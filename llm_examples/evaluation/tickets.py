@@ -13,13 +13,14 @@ from effectful_agents.testing.evaluation import exact
 type Topic = Literal["bug", "billing", "question"]
 
 
-@Skill.define
+# Without tools: each would be offered the other one.
+@Skill.define(tools=False)
 def plain(ticket: str) -> Topic:
     """What is this about? The ticket: {ticket}"""
     raise NotHandled
 
 
-@Skill.define
+@Skill.define(tools=False)
 def with_rules(ticket: str) -> Topic:
     """What is this about?
 
