@@ -667,6 +667,16 @@ def test_research_on_the_local_model(run_locally, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.local_model
+def test_tickets_on_the_local_model(run_locally):
+    out, requests, _ = run_locally("evaluation/tickets")
+    assert len(requests) == 24
+    first, _, rest = out.partition("\n")
+    assert re.fullmatch(r"with rules: 12 cases, [\d,]+ tokens", first)
+    assert re.search(r"^plain → with rules, 12 cases in both$", rest, re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
 def test_fan_out_on_the_local_model(run_locally):
     out, requests, _ = run_locally("fan_out")
     assert len(requests) == 50
