@@ -15,12 +15,14 @@ import pytest
 import trio
 from rich.console import Console
 
-from effectful_agents import Agent, CallControl, NotHandled, Skill, Tool, acall, handler, harness, steps, stream
+from effectful_agents import Agent, CallControl, NotHandled, Risk, Skill, Tool, acall, handler, harness, steps, stream
 from effectful_agents.errors import Cancelled, OptionError, Suspended
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.observability.progress import ProgressDisplay
+from effectful_agents.handlers.policy import HumanInteraction, MemoryLedger, RiskPolicy
 from effectful_agents.messages import Usage
 from effectful_agents.operations.loop import completion
+from effectful_agents.operations.policy import Answer
 from effectful_agents.operations.prices import cost_of
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import StopScope
@@ -567,6 +569,40 @@ def test_a_judge_is_asked_once_in_a_run(evaluating: Any) -> None:
             result = evaluating(echo, WORDS, right, concurrency=3)
         assert [row.scores for row in result] == [{"right": True}] * 5
         assert len(asked) == 10
+
+
+@everywhere
+def test_a_case_that_waits_for_an_approval_goes_on_when_it_was_given(evaluating: Any) -> None:
+    @Tool.define(risk=Risk.HARD_WRITE)
+    def book(city: str) -> str:
+        """Book a flight."""
+        return "booked"
+
+    @Skill.define
+    def go(city: str) -> str:
+        """{city}"""
+        raise NotHandled
+
+    asked: list[Any] = []
+
+    def answer(**request: Any) -> Any:
+        asked.append(request)
+        text = request["messages"][-1]["content"]
+        return calls("book", city=text) if text == "Rome" else says(text)
+
+    store, ledger = MemoryCheckpointer(), MemoryLedger()
+    people = HumanInteraction(bytes(32), binding="boss", consumption=ledger)
+
+    def once() -> Evaluation[str]:
+        with handler({completion: answer}), handler(harness(system_prompt="brief")), handler(Journal("m", store)):
+            with handler(RiskPolicy()), handler(people):
+                return evaluating(go, ["Oslo", "Rome", "Paris"])
+
+    assert [row.suspended for row in once()] == [False, True, False]
+    (question,) = ledger.questions()
+    ledger.consume(question.token_id, Answer(approved=True), 0.0)
+    assert outputs(once()) == ["Oslo", "booked", "Paris"]
+    assert len(asked) == 4
 
 
 @everywhere
