@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
@@ -22,7 +23,6 @@ from effectful_agents.operations.steps import ModelStep, StepEvent
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import (
     Interpretation,
-    Layers,
     ObjectInterpretation,
     SignalScope,
     check_stopped,
@@ -81,7 +81,7 @@ class Plan:
         stack = self.stack
         if stack is not None and not isinstance(stack, Mapping):
             stack = stack()
-        with handler(Layers() if stack is None else stack), handler(seen):
+        with contextlib.nullcontext() if stack is None else handler(stack), handler(seen):
             return _drained(completed(self._own_skill(), case.args, dict(case.kwargs)))
 
     def _own_skill(self) -> Callable[..., Any]:
