@@ -26,8 +26,18 @@ from effectful_agents.testing import ScriptedModel, batch, calls, says
 
 EXAMPLES = Path(__file__).parent.parent / "llm_examples"
 NAMES = [
-    *("best_trip", "chatbot", "confirm", "data/planets", "durable/approving_mail", "durable/research", "extract"),
-    *("fan_out", "joke", "limerick", "primes", "reasoning/countdown", "remembering", "remembering_facts"),
+    *("best_trip", "chatbot", "confirm", "data/planets", "durable/approving_mail", "durable/research"),
+    *(
+        "evaluation/tickets",
+        "extract",
+        "fan_out",
+        "joke",
+        "limerick",
+        "primes",
+        "reasoning/countdown",
+        "remembering",
+        "remembering_facts",
+    ),
     *("streaming_chat", "vacation", "word_rule"),
 ]
 
@@ -466,6 +476,31 @@ def test_best_trip_calls_a_tool_with_values_that_json_cannot_say(run):
     assert "best(items: list[T], score: Callable[[T], float]) -> T" in best["description"]
 
 
+def ticket_topic(request: Any) -> Any:
+    """By the last words of a ticket; the rules, where they are shown, tell what an invoice is about."""
+    text = user_text(request)
+    ticket = text.rpartition("ticket: ")[2]
+    if "app" in ticket:
+        return says_value("bug")
+    return says_value("billing" if "charged" in ticket or ("invoice" in ticket and "Anything" in text) else "question")
+
+
+def test_tickets_says_which_prompt_is_better(run):
+    out, requests = run("evaluation/tickets", *[ticket_topic] * 24)
+    assert len(requests) == 24
+    assert not any("tools" in request for request in requests)
+    assert out.startswith("with rules: 12 cases")
+    (exact,) = [line.split() for line in out.splitlines() if line.startswith("exact  ") and "better" in line]
+    assert exact == ["exact", "0.5", "1", "+0.5", "+0.25", "to", "+0.75", "0.0312", "6", "0", "6", "better"]
+    assert "exact, better: invoice address," in out
+
+
+def test_tickets_repeats_cases(run):
+    out, requests = run("evaluation/tickets", *[ticket_topic] * 48, words=("--repeat", "2"))
+    assert len(requests) == 48
+    assert "spread" in out
+
+
 # Killed, and begun again
 
 KILLED = """
@@ -628,6 +663,16 @@ def test_research_on_the_local_model(run_locally, tmp_path):
     assert [line.split(": ")[0].split(", ")[1] for line in out.splitlines()] == ["water", "wind", "sun"]
     assert run_locally("durable/research", str(tmp_path / "report.md"), **runs) == (out, [], [])
     assert (tmp_path / "report.md").read_text() == out
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
+def test_tickets_on_the_local_model(run_locally):
+    out, requests, _ = run_locally("evaluation/tickets")
+    assert len(requests) == 24
+    first, _, rest = out.partition("\n")
+    assert re.fullmatch(r"with rules: 12 cases, [\d,]+ tokens", first)
+    assert re.search(r"^plain → with rules, 12 cases in both$", rest, re.MULTILINE)
 
 
 @pytest.mark.slow

@@ -1,9 +1,22 @@
 """Doubles for the tests of this package and of its users: agents run for real, and only the model is played.
 
-`ScriptedModel` answers with what was written down for it; `says`, `calls` and `batch` write replies down.
+`ScriptedModel` answers with what was written down for it; `says`, `calls` and `batch` write replies down. `evaluate`
+calls a skill with a table of cases and scores what it returns; `compare` compares two such tables.
 """
 
+from effectful_agents.testing.evaluation import Case, Evaluation, aevaluate, compare, evaluate
 from effectful_agents.testing.replies import DEFAULT_USAGE, batch, calls, says
 from effectful_agents.testing.scripted import ScriptedModel
 
-__all__ = ["DEFAULT_USAGE", "ScriptedModel", "batch", "calls", "says"]
+__all__ = [  # noqa: RUF022 - as `sorted` has them
+    "Case",
+    "DEFAULT_USAGE",
+    "Evaluation",
+    "ScriptedModel",
+    "aevaluate",
+    "batch",
+    "calls",
+    "compare",
+    "evaluate",
+    "says",
+]

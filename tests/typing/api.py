@@ -4,7 +4,7 @@ Nothing here is called. The definitions run when the file is collected, so what 
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, assert_type
 
 from effectful_agents import (
@@ -22,6 +22,7 @@ from effectful_agents import (
     stream,
 )
 from effectful_agents.handlers.durability import Journal
+from effectful_agents.handlers.loop import FollowedCall
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, SqliteMemoryStore, WorkingWindow
 from effectful_agents.handlers.policy import AgentHost, HumanInteraction, MemoryLedger, ask_user
 from effectful_agents.messages import StreamEvent
@@ -38,6 +39,8 @@ from effectful_agents.operations.memory import (
 )
 from effectful_agents.operations.policy import Answer
 from effectful_agents.operations.steps import StepEvent
+from effectful_agents.testing import Case, Evaluation, aevaluate, compare, evaluate
+from effectful_agents.testing.evaluation import contains, exact
 
 
 @dataclasses.dataclass
@@ -284,3 +287,36 @@ def use_memory() -> None:
         assert_type(consolidate_memory(), Sequence[Memory])
         assert_type(flush_memory(), int)
         assert_type(forget("1", before=2.0), int)
+
+
+def evaluated(bot: Bot) -> None:
+    cases = [Case("cats", expected="a joke"), ("dogs", "another"), {"input": "birds"}, "fish"]
+    result = evaluate(joke, cases, contains, stack=lambda: harness(model="m"), repeat=2)
+    assert_type(result, Evaluation[Joke])
+    for row in result:
+        assert_type(row.output, Joke | None)
+        assert_type(row.cost, float | None)
+    assert_type(evaluate(weather, ["Oslo"], [exact, len_of]), Evaluation[str])
+    assert_type(evaluate(bot.send, "cases.jsonl", {"right": exact, "judge": halve}), Evaluation[str])
+    assert_type(evaluate(streamed, ["Oslo"]), Evaluation[str])
+    assert_type(evaluate(pieces, ["Oslo"], limit=1), Evaluation[list[int]])
+    assert_type(compare(result, result).scores["contains"].p, float)
+    assert_type(Evaluation.read("rows.jsonl", Joke), Evaluation[Joke])
+    assert_type(Evaluation.read("rows.jsonl"), Evaluation[Any])
+
+
+async def evaluated_asynchronously() -> None:
+    assert_type(await aevaluate(weather, ["Oslo"], exact, concurrency=2), Evaluation[str])
+    assert_type(await aevaluate(joke, ["cats"]), Evaluation[Joke])
+
+
+def len_of(output: str) -> float:
+    return len(output)
+
+
+def pieces(text: str) -> Iterator[int]:
+    yield len(text)
+
+
+def streamed(text: str) -> FollowedCall[StreamEvent, str]:
+    return stream(weather, text)

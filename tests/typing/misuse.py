@@ -3,6 +3,7 @@
 from typing import assert_type
 
 from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, acall, handler, propagate, run, steps, stream
+from effectful_agents.testing import Evaluation, evaluate
 
 
 @Tool.define(risk=Risk.READ)
@@ -53,6 +54,14 @@ async def asynchronous(bot: Bot) -> None:
 def runs() -> None:
     text: str = run(add, 1).value  # error
     print(text)
+
+
+def evaluations() -> None:
+    evaluate(add, [1], concurency=2)  # error: mypy pyright
+    evaluate(add, [1], repeat="2")  # error
+    number: int = evaluate(add, [1])  # error
+    texts: Evaluation[str] = evaluate(add, [1])  # error
+    print(number, texts)
 
 
 def options() -> None:
