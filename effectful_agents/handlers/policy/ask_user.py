@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from effectful_agents.operations.authority import ask_person
+from effectful_agents.operations.asking import ask_person
 from effectful_agents.operations.policy import Question
 from effectful_agents.types import Tool
 

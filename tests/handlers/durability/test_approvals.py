@@ -22,7 +22,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.durability import MemoryCheckpointer, forked_records
 from effectful_agents.handlers.policy import Policy, RiskPolicy
-from effectful_agents.operations.authority import ask_person
+from effectful_agents.operations.asking import ask_person
 from effectful_agents.operations.policy import Answer, Decision, Disposition, Question, request_approval
 from effectful_agents.operations.records import Phase, RunState, RunStatus
 from effectful_agents.operations.steps import ApprovalStep, emit

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from effectful_agents import Risk, Tool, handler, harness
 from effectful_agents.handlers.policy import AskInTerminal, Policy, RiskPolicy
-from effectful_agents.operations.authority import effect_of_call
+from effectful_agents.operations.effects import effect_of_call
 from effectful_agents.operations.policy import Answer, Disposition, ProposedEffect, Question, request_approval
 from effectful_agents.testing import ScriptedModel, calls
 from tests.handlers.durability.asking import CODE, WAYS, Office, Trial
