@@ -10,8 +10,7 @@ from effectful_agents.errors import ConfigurationError
 from effectful_agents.operations.journal import attempt_of, perform_step
 from effectful_agents.operations.policy import Answer, Question, ending_calls, request_approval
 from effectful_agents.operations.steps import ApprovalStep, Phase, StepIds, current_ids, emit, make_step_id
-from effectful_agents.runtime import interpretation
-from effectful_agents.runtime.bridge import wait
+from effectful_agents.runtime import interpretation, wait
 
 __all__ = ["ask_person", "was_answered"]
 
