@@ -28,6 +28,7 @@ __all__ = [
     "printable_text",
     "question_digest",
     "shown_arguments",
+    "told_argument",
 ]
 
 
@@ -179,6 +180,16 @@ _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 """What Unicode calls printable and fonts show as nothing: fillers, variation selectors, a blank of Braille."""
+
+
+def told_argument(name: str, value: Any) -> str:
+    """An argument for a terminal. A name that is none of a parameter, since a model gave it, is quoted.
+
+    >>> print(told_argument("to", "ann"), told_argument("to = ", "eve"))
+    to = "ann" "to = " = "eve"
+    """
+    named = name if name.isascii() and name.isidentifier() else printable(name)
+    return f"{named} = {printable(value)}"
 
 
 def apart(text: str, width: int = 80, *, first: str = "  | ", mark: str = "  | ") -> str:

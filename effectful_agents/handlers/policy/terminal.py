@@ -17,6 +17,7 @@ from effectful_agents.encoding.questions import (
     printable,
     printable_text,
     shown_arguments,
+    told_argument,
 )
 from effectful_agents.errors import AnswerError
 from effectful_agents.operations.policy import Answer, ProposedEffect, Question, request_approval
@@ -96,7 +97,7 @@ class AskInTerminal(ObjectInterpretation[Any, Any]):
             if not isinstance(given, dict):
                 raise AnswerError('a JSON object has the names of the arguments: {"name": value}')
             whole = amended_arguments(effect, given)
-        except (ValueError, AnswerError) as error:
+        except (ValueError, RecursionError, AnswerError) as error:
             self._write(f"That cannot be used:\n{apart(str(error), self._width)}\n")
             return None
         self._write(apart(printable(given), self._width, first="With ") + ":\n")
@@ -140,8 +141,7 @@ def _shown(question: Question, effect: ProposedEffect, width: int) -> Iterator[s
     name = f"{printable_text(effect.name or str(effect.kind))} ({effect.kind}, {effect.risk.name.lower()})"
     yield apart(name, width, first="  ")
     for name, value in shown_arguments(effect, strict=True).items():
-        named = name if name.isascii() and name.isidentifier() else printable(name)
-        yield apart(f"{named} = {printable(value)}", width, first="    ")
+        yield apart(told_argument(name, value), width, first="    ")
 
 
 def _who() -> str:

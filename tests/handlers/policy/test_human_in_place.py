@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import io
 import sys
 import threading
@@ -90,9 +91,8 @@ def test_who_says_nothing_refuses(lines):
 
 def test_a_person_is_shown_what_they_approve():
     _, shown = asked_in_terminal("y\n", effect(to="ann", copies=3))
-    assert shown.startswith(
-        '  | May it go?\n  send (tool_call, hard_write)\n    to = "ann"\n    copies = 3\nApprove (y), refuse (n), or amend'
-    )
+    told = '  | May it go?\n  send (tool_call, hard_write)\n    to = "ann"\n    copies = 3\n'
+    assert shown.startswith(told + "Approve (y), refuse (n), or amend")
 
 
 @given(text=st.text(), name=st.text(), value=st.text())
@@ -112,7 +112,7 @@ def width_of(line: str) -> int:
     return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in line)
 
 
-FRAME = 'hi to ann?\n  send (tool_call, read)\n    to = "ann"\nApprove (y), refuse (n), or amend the arguments (a)? y\n\nMay'
+FRAME = 'hi?\n  send (tool_call, read)\n    to = "ann"\nApprove (y), refuse (n), or amend the arguments (a)? y\n\nMay'
 
 
 @pytest.mark.parametrize("frame", [FRAME, FRAME.replace("\n", " " * 70)], ids=["lines", "blanks that fill a line"])
@@ -293,13 +293,15 @@ def test_what_a_function_amends_is_held_to_a_schema_written_by_hand():
         """Order."""
         return f"{arguments}"
 
-    for given, fits in ((3, True), (10, False), ("3", False)):
-        with (
-            handler(RiskPolicy(allow=Risk.READ)),
-            handler({request_approval: lambda _: Answer(arguments={"n": given})}),
-        ):
+    for amended, fits in ((3, True), (10, False), ("3", False)):
+        person = handler({request_approval: functools.partial(_amending, amended)})
+        with handler(RiskPolicy(allow=Risk.READ)), person:
             with contextlib.nullcontext() if fits else pytest.raises(ConfigurationError, match="`n` of `order`"):
-                assert order(n=1) == f"{{'n': {given}}}"
+                assert order(n=1) == f"{{'n': {amended}}}"
+
+
+def _amending(value: Any, question: Question) -> Answer:
+    return Answer(arguments={"n": value})
 
 
 def test_what_keeps_somebody_from_answering_is_no_refusal():
