@@ -261,6 +261,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
         process.communicate()
 
 
+@pytest.mark.slow  # a shorter one is among the tests of the profile
 def test_a_run_waits_in_one_process_and_goes_on_in_another(processes, tmp_path):
     waits = processes.run("start", "Bob")
     assert (waits["suspended"], waits["question"]) == (True, ["send", {"to": "Bob", "text": "Hello!"}])
@@ -273,7 +274,13 @@ def test_a_run_waits_in_one_process_and_goes_on_in_another(processes, tmp_path):
     assert effects(tmp_path) == [SENT]
 
 
-@pytest.mark.parametrize("answers", [("{}", "{}"), ("{}", '{"approved": false}')], ids=["agreed", "at odds"])
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param(("{}", "{}"), id="agreed", marks=pytest.mark.slow),
+        pytest.param(("{}", '{"approved": false}'), id="at odds"),
+    ],
+)
 def test_of_two_who_redeem_at_the_same_instant_one_goes_on(processes, tmp_path, answers):
     waits = processes.run("start", "Bob")
     hosts = [processes.start("redeem", waits["token"], json.dumps(ANN), answer, "wait") for answer in answers]
@@ -289,6 +296,7 @@ def test_of_two_who_redeem_at_the_same_instant_one_goes_on(processes, tmp_path, 
 
 
 @needs_kill
+@pytest.mark.slow
 def test_a_process_that_is_killed_between_the_answer_and_what_follows_loses_nothing(processes, tmp_path):
     waits = processes.run("start", "Bob")
     assert processes.run("redeem", waits["token"], json.dumps(ANN), "{}", "kill=consumed") is None
@@ -303,6 +311,7 @@ def test_a_process_that_is_killed_between_the_answer_and_what_follows_loses_noth
 
 
 @needs_kill
+@pytest.mark.slow
 def test_of_two_who_resume_after_that_one_goes_on(processes, tmp_path):
     waits = processes.run("start", "Bob")
     assert processes.run("redeem", waits["token"], json.dumps(ANN), "{}", "kill=consumed") is None
