@@ -114,6 +114,7 @@ print(json.dumps(won), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_of_several_processes_each_question_is_answered_by_one(tmp_path):
     path = tmp_path / "runs.db"
     ledger = SqliteLedger(path)
