@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import logging
+import threading
+import weakref
 from collections.abc import Generator
 from typing import Any
 
@@ -22,9 +25,12 @@ from effectful_agents.operations.policy import (
     same_objects,
 )
 from effectful_agents.operations.steps import StepIds, current_ids
+from effectful_agents.runtime import interpretation
 from effectful_agents.types import Skill, Tool
 
 __all__ = ["authorize_code", "carrying_out"]
+
+_log = logging.getLogger(__name__)
 
 _carried_out: contextvars.ContextVar[list[Tool]] = contextvars.ContextVar("effectful_agents_carried_out")
 """The tool whose call has been decided about and that is about to be called; empty once it was."""
@@ -36,10 +42,51 @@ def carrying_out(tool: Tool) -> Generator[None]:
     token = _carried_out.set([tool])
     code = _code_allowed.set(len(callers()) if tool.runs_code else None)
     try:
-        yield
+        with _at_work if is_decided() else contextlib.nullcontext():
+            yield
     finally:
         _code_allowed.reset(code)
         _carried_out.reset(token)
+
+
+class _AtWork:
+    """How many tools are at work, in the whole process, whose calls were decided about.
+
+    A plain thread that one of them starts has left its handlers behind, and cannot be told from a thread of the
+    program's own. So what it calls is not refused, but told.
+    """
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._count = 0
+        self._told: weakref.WeakSet[Tool] = weakref.WeakSet()
+
+    def __enter__(self) -> None:
+        with self._changing:
+            self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changing:
+            self._count -= 1
+
+    def tell_of(self, tool: Tool) -> None:
+        """Log, once for each tool, that it is called where no handlers are, if that may be what has happened."""
+        if not self._count or interpretation() or threading.current_thread() is threading.main_thread():
+            return
+        function = tool.function
+        with self._changing:
+            if function in self._told:
+                return
+            self._told.add(function)
+        _log.warning(
+            "`%s` is called in the thread `%s`, which has no handlers, while a tool is at work that policies decided "
+            "about. If that tool has started the thread, nobody decides about this call: wrap what the thread runs in "
+            "`effectful_agents.propagate`.",
+            *(tool.own_name, threading.current_thread().name),
+        )
+
+
+_at_work = _AtWork()
 
 
 _code_allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar(
@@ -88,6 +135,7 @@ def _before_call(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         return args, kwargs
     ids = current_ids()
     if not is_decided() and (ids is None or not ids.run_id):
+        _at_work.tell_of(tool)
         return args, kwargs
     if isinstance(tool, Skill) and not callers():  # a call of the program's: what it does is asked about
         return args, kwargs

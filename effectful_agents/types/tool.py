@@ -30,7 +30,7 @@ class Tool[**P, T](Operation[P, T]):
     Define one with `Tool.define`. It stays an ordinary function for Python code. A skill offers the model the tools
     that it sees where it is written: those of the enclosing functions and of the module, and the methods of its class.
 
-    A call by code is decided about first, where somebody decides (`before_call`, which `operations.calls_by_code` sets).
+    Where somebody decides, a call by code is decided about first, by `before_call`; `operations.calls_by_code` sets it.
 
     >>> @Tool.define
     ... def weather(city: str) -> str:

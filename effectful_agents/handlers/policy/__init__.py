@@ -1,7 +1,7 @@
 """Authority: who may do what, who is asked, and what a stack says of itself.
 
-The tool `ask_user` is here too, and not in `__all__`: a model is offered the tools that a module sees, and `import *` is
-not to bring it one.
+The tool `ask_user` is here too, and not in `__all__`: a model is offered the tools that a module sees, and
+`import *` is to bring none.
 """
 
 from effectful_agents.handlers.policy.ask_user import ask_user as ask_user
