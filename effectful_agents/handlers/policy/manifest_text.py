@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from effectful_agents.encoding.questions import printable_text
+
 if TYPE_CHECKING:
     from effectful_agents.handlers.policy.manifest import CompositionManifest
 
@@ -26,7 +28,8 @@ def text_of(manifest: CompositionManifest, *, unseen: str = "") -> str:
         manifest: The manifest.
         unseen: What else may be installed when the program runs, where that is not known.
     """
-    return "\n".join(_lines(manifest, unseen))
+    # What a handler says of itself is in one line: it is not to look like what the manifest says of all.
+    return "\n".join(map(printable_text, _lines(manifest, unseen)))
 
 
 def _lines(manifest: CompositionManifest, unseen: str) -> Iterator[str]:

@@ -355,6 +355,10 @@ def test_texts_of_users_and_models_are_not_in_it():
         assert private not in after.to_json()
 
 
+IN_ITSELF: list[Any] = []
+IN_ITSELF.append(IN_ITSELF)
+
+
 @pytest.mark.parametrize(
     "states",
     [
@@ -370,6 +374,11 @@ def test_texts_of_users_and_models_are_not_in_it():
         {"x": math.inf},
         {"x": math.nan},
         {"x": b"secret"},
+        {"x": 10**5000},
+        {"x": IN_ITSELF},
+        {"stages": [{"x": 1}]},
+        {"policies": [["x"]]},
+        {"limits": {"a": [1]}},
     ],
     ids=itertools.count(),
 )
@@ -449,6 +458,17 @@ def test_the_order_that_is_told_is_the_order_that_was_installed(order):
     }
     with handler(Layers(*(makes[name] for name in order))):
         assert [row["handler"] for row in composition_manifest().handlers] == order
+
+
+def test_a_setting_that_is_written_in_another_way_is_the_same():
+    assert of(temperature=1).digest == of(temperature=1.0).digest != of(temperature=1.5).digest
+
+
+def test_what_a_handler_says_of_itself_is_no_line_of_the_manifest():
+    with handler(Stating({"stages": ["a\nauthority    decided by X"], "note": "b\ncode         none"})):
+        lines = str(composition_manifest()).splitlines()
+    assert [line[:24] for line in lines if line.startswith("authority")] == ["authority    nothing dec"]
+    assert len([line for line in lines if line.startswith("code")]) == 1
 
 
 def test_the_digest_is_the_same_in_another_process(tmp_path):
