@@ -126,6 +126,7 @@ def test_what_is_amended_is_done_so(way):
         (Answer(approved=False, arguments={"to": "bob"}), "approved"),
         (Answer(approved="yes"), "True or False"),
         (Answer(reason=None), "`reason`"),
+        (Answer(from_nobody=True), "nobody"),
         (Answer(by=3), "`by`"),
         (True, "bool"),
         ("yes", "str"),
