@@ -190,9 +190,9 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
     def _how_to_answer(self, question: PendingQuestion) -> str:
         path = getattr(self.ledger, "path", None)
         if path is None:
-            return "Answer it with the token of this `Suspended`, and resume the run."
+            return "Answer it with the token of this signal, and resume the run."
         console = shlex.join(["effectful-agents", "approvals", path, "show", question.token_id[:8]])
-        return f"Answer it with the token of this `Suspended`, or by `{console}` and the like, and resume the run."
+        return f"`{console}` says how to answer it, unless you have its token. Then resume the run."
 
     def _check_place(self, question: Question) -> None:
         if not question.run_id or not question.step_id:
