@@ -39,6 +39,7 @@ def authorize(effect: ProposedEffect) -> ProposedEffect:
         Denied: It may not happen, and the call ends.
         Suspended: The run waits for a person.
         MissingHandlerError: A person has to be asked, and nobody asks them.
+        Exception: Whatever kept a person from being asked, which ends the calls (see `ask_person`).
     """
     if not is_decided():
         return effect
