@@ -198,7 +198,11 @@ def test_what_a_package_offers_is_public(name: str) -> None:
         for each, value in vars(module).items()
         if not each.startswith("_") and not isinstance(value, types.ModuleType) and not is_from_elsewhere(value)
     }
-    assert offered <= set(getattr(module, "__all__", offered))
+    tools = {each for each in offered if isinstance(getattr(module, each), effectful_agents.Tool)}
+    public = set(getattr(module, "__all__", offered))
+    assert offered - tools <= public
+    # A model is offered the tools that a module sees: `import *` is to bring none.
+    assert not tools & public
 
 
 def is_from_elsewhere(value: object) -> bool:

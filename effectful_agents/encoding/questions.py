@@ -6,7 +6,9 @@ import contextlib
 import hashlib
 import inspect
 import json
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from effectful_agents.encoding.faithful import faithful
@@ -19,12 +21,14 @@ from effectful_agents.types import Tool
 
 __all__ = [
     "amended_arguments",
+    "apart",
     "asked_of",
     "declared_type",
     "printable",
     "printable_text",
     "question_digest",
     "shown_arguments",
+    "told_argument",
 ]
 
 
@@ -155,7 +159,7 @@ def _sent(tool: Tool[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def printable(value: Any) -> str:
-    r"""JSON for a terminal: what steers one, or turns the direction of the text, is written as an escape.
+    r"""JSON for a terminal: what steers one, turns the direction of the text or cannot be seen is written as an escape.
 
     >>> print(printable({"to": "ann\x1b[2J", "note": "über"}))
     {"to": "ann\u001b[2J", "note": "über"}
@@ -166,7 +170,56 @@ def printable(value: Any) -> str:
 def printable_text(text: str) -> str:
     r"""Text for a terminal, in one line, with such characters as escapes.
 
-    >>> printable_text("two\nlines")
-    'two\\nlines'
+    >>> printable_text("two\nlines, ann\u3164")
+    'two\\nlines, ann\\u3164'
     """
-    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    return "".join(one if one.isprintable() and not _UNSEEN.match(one) else json.dumps(one)[1:-1] for one in text)
+
+
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""What Unicode calls printable and fonts show as nothing: fillers, variation selectors, a blank of Braille."""
+
+
+def told_argument(name: str, value: Any) -> str:
+    """An argument for a terminal. A name that is none of a parameter, since a model gave it, is quoted.
+
+    >>> print(told_argument("to", "ann"), told_argument("to = ", "eve"))
+    to = "ann" "to = " = "eve"
+    """
+    named = name if name.isascii() and name.isidentifier() else printable(name)
+    return f"{named} = {printable(value)}"
+
+
+def apart(text: str, width: int = 80, *, first: str = "  | ", mark: str = "  | ") -> str:
+    r"""Text that somebody else wrote, in lines that begin with a mark, so that none looks like one of this program's.
+
+    Lines are broken here, since a terminal that breaks them begins the rest of one without the mark.
+
+    Args:
+        text: The text.
+        width: Columns of the terminal.
+        first: What the first line begins with.
+        mark: What the others begin with.
+
+    >>> print(apart("May it go?\nApprove (y)?", 10))
+      | May it
+      |  go?
+      | Approv
+      | e (y)?
+    """
+    room = max(width - max(len(first), len(mark)), 1)
+    lines = [part for line in text.split("\n") for part in _broken(printable_text(line), room)]
+    return "\n".join(f"{mark if number else first}{line}" for number, line in enumerate(lines))
+
+
+def _broken(line: str, room: int) -> Iterator[str]:
+    part, taken = "", 0
+    for one in line:
+        columns = 2 if unicodedata.east_asian_width(one) in "WF" else 1
+        if part and taken + columns > room:
+            yield part
+            part, taken = "", 0
+        part, taken = part + one, taken + columns
+    yield part

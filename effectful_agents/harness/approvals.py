@@ -6,13 +6,14 @@ import argparse
 import getpass
 import json
 import shlex
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from effectful_agents.encoding.questions import printable, printable_text
+from effectful_agents.encoding.questions import apart, printable, printable_text, told_argument
 from effectful_agents.errors import AnswerError, ConfigurationError, StorageError, TokenError
 from effectful_agents.handlers.policy import SqliteLedger
 from effectful_agents.handlers.policy.answers import checked_answer
@@ -101,7 +102,7 @@ def _refuse(ledger: SqliteLedger, given: argparse.Namespace) -> int:
 def _amend(ledger: SqliteLedger, given: argparse.Namespace) -> int:
     try:
         arguments = json.loads(given.arguments)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"the arguments are no JSON: {error}") from error
     return _answered(ledger, given, Answer(arguments=arguments))
 
@@ -148,6 +149,11 @@ def _open(path: str) -> SqliteLedger:
         raise ConfigurationError(
             f"there is no database `{path}`. Questions are kept in one by `HumanInteraction(…, consumption={path!r})`."
         )
+    if not SqliteLedger.is_in(path):
+        raise ConfigurationError(
+            f"the database `{path}` keeps no questions. They are in the one that the program names: "
+            f"`HumanInteraction(…, consumption=…)`."
+        )
     return SqliteLedger(path)
 
 
@@ -181,17 +187,18 @@ def _table(questions: Sequence[PendingQuestion], given: argparse.Namespace, at: 
 
 
 def _whole(question: PendingQuestion, database: str, at: float) -> Iterator[str]:
+    width = shutil.get_terminal_size().columns
     yield printable_text(f"{question.token_id}  {_state(question, at)}")
-    yield printable_text(question.text)
+    yield apart(question.text, width)
     if not question.wants_text:
-        yield printable_text(f"  {question.name} ({question.kind}, {question.risk})")
+        yield apart(f"{question.name} ({question.kind}, {question.risk})", width, first="  ")
         for name, value in question.arguments.items():
-            yield f"    {printable_text(name)} = {printable(value)}"
+            yield apart(told_argument(name, value), width, first="    ")
     yield printable_text(f"  asked of {question.scope}, {_moment(question.asked)}; expires {_moment(question.expires)}")
     yield printable_text(f"  run {question.run_id}, step {question.step_id}")
     if question.answer is not None:
-        said = _said(question.answer)
-        yield printable_text(f"  {said}, by {question.answer.by or 'somebody'}, {_moment(question.answered)}")
+        said = f"{_said(question.answer)}, by {question.answer.by or 'somebody'}, {_moment(question.answered)}"
+        yield apart(said, width, first="  ")
     elif question.is_open(at):
         begin, id = shlex.join([_PROGRAM, "approvals", database]), question.token_id[:8]
         ways = (
@@ -204,7 +211,7 @@ def _whole(question: PendingQuestion, database: str, at: float) -> Iterator[str]
 
 def _what(question: PendingQuestion) -> str:
     if question.wants_text:
-        return question.text
+        return f"asks {printable(question.text)}"
     return f"{question.name}({', '.join(f'{name}={printable(value)}' for name, value in question.arguments.items())})"
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import sys
 import types
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from effectful_agents.errors import MissingHandlerError
-from effectful_agents.harness.launcher import become_main, fail, show_traceback
+from effectful_agents.errors import ConfigurationError, MissingHandlerError, StorageError
+from effectful_agents.harness.launcher import become_main, fail, one_line, read_script, show_traceback, stack_of
+from effectful_agents.harness.stack import Harness
 
-__all__ = ["NotLoaded", "load", "without_main"]
+__all__ = ["NotLoaded", "load", "looked_at", "opened", "without_main"]
 
 
 class NotLoaded(Exception):
@@ -21,6 +26,30 @@ class NotLoaded(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
+
+
+def looked_at[T](look: Callable[[], T], *, as_json: bool) -> T:
+    """What somebody sees who looks at a script; what it prints meanwhile is no part of the JSON that is asked for.
+
+    Raises:
+        NotLoaded: It failed, or something has to be written otherwise (exit code 2).
+    """
+    try:
+        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+            return look()
+    except (ConfigurationError, StorageError) as error:
+        raise NotLoaded(fail(one_line(error), code=2)) from error
+
+
+def opened(script: str, options: Mapping[str, Any]) -> tuple[Harness, types.ModuleType]:
+    """The standard stack that options ask for, and the script, loaded.
+
+    Raises:
+        NotLoaded: The script failed.
+        ConfigurationError: There is no script, or the options make no stack.
+    """
+    source = read_script(script)  # before a model is looked for
+    return stack_of(options), load(script, source)
 
 
 def load(script: str, source: bytes) -> types.ModuleType:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError, StorageError
+from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.policy import CompositionManifest, composition_manifest
+from effectful_agents.handlers.policy.manifest_text import text_of
 from effectful_agents.harness.call import find, names_of_skills
-from effectful_agents.harness.launcher import fail, one_line, read_script, stack_of
-from effectful_agents.harness.loading import NotLoaded, load
+from effectful_agents.harness.launcher import one_line
+from effectful_agents.harness.loading import NotLoaded, looked_at, opened
 from effectful_agents.harness.options import Look, parse_look
 from effectful_agents.harness.output import print_text
 from effectful_agents.harness.stack import Harness
@@ -34,27 +34,20 @@ def main(arguments: Sequence[str], *, program: str = "effectful-agents manifest"
         The exit code: 1 where the script fails while it is loaded, 2 where something has to be written otherwise.
     """
     look = parse_look(arguments, program)
-    # What the script prints is no part of the JSON.
-    aside = contextlib.redirect_stdout(sys.stderr) if look.as_json else contextlib.nullcontext()
     try:
-        with aside:
-            manifest = _described(look)
+        manifest = looked_at(lambda: _described(look), as_json=look.as_json)
     except NotLoaded as ended:
         return ended.code
-    except (ConfigurationError, StorageError) as error:
-        return fail(one_line(error), code=2)
     if look.as_json:
         text = manifest.to_json(indent=2)
         print_text(text, json.dumps(json.loads(text), indent=2))
     else:
-        print_text("\n".join([str(manifest), "", *_explained(manifest)]))
+        print_text("\n".join([text_of(manifest, unseen=_UNSEEN), "", *_explained(manifest)]))
     return 0
 
 
 def _described(look: Look) -> CompositionManifest:
-    source = read_script(look.script)
-    standard = stack_of(look.options)
-    module = load(look.script, source)
+    standard, module = opened(look.script, look.options)
     stack: Interpretation = standard
     for given in [_handler(module, name) for name in look.handlers]:
         stack = given if isinstance(given, Harness) else Layers(stack, given)
@@ -85,6 +78,8 @@ def _handler(module: types.ModuleType, name: str) -> Interpretation:
     )
 
 
+_UNSEEN = "what the script installs itself, unless `--with NAME` names it,"
+
 _CODE: Mapping[str, str] = {
     "builtin": "`--eval-provider restricted` keeps code of the model from files, network and processes; `none` runs "
     "none of it.",
@@ -99,4 +94,7 @@ def _explained(manifest: CompositionManifest) -> Iterator[str]:
     if manifest.code in _CODE:
         yield _CODE[manifest.code]
     if manifest.enforcement.startswith("nothing"):
-        yield "No option has anybody decide: the program does, with a handler of `effectful_agents.handlers.policy`."
+        yield (
+            "No option has anybody decide: a program does, with a handler of `effectful_agents.handlers.policy`. Where "
+            "it installs none, a tool that is offered is called whenever the model asks for it."
+        )

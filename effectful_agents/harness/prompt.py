@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
 from collections.abc import Sequence
 
-from effectful_agents.errors import ConfigurationError, StorageError
 from effectful_agents.handlers.observability.report import Report
 from effectful_agents.harness.call import Asked, ask_nobody, bind, find
-from effectful_agents.harness.launcher import fail, one_line, read_script, stack_of
-from effectful_agents.harness.loading import NotLoaded, load
+from effectful_agents.harness.loading import NotLoaded, looked_at, opened
 from effectful_agents.harness.options import Question, parse_question
 from effectful_agents.harness.output import print_text
 from effectful_agents.harness.stack import Harness
@@ -32,15 +29,10 @@ def main(arguments: Sequence[str], *, program: str = "effectful-agents prompt") 
         The exit code: 1 where the script fails while it is loaded, 2 where something has to be written otherwise.
     """
     question = parse_question(arguments, program)
-    # What the script prints is no part of the JSON.
-    aside = contextlib.redirect_stdout(sys.stderr) if question.as_json else contextlib.nullcontext()
     try:
-        with aside:
-            stack, asked = _asked(question)
+        stack, asked = looked_at(lambda: _asked(question), as_json=question.as_json)
     except NotLoaded as ended:
         return ended.code
-    except (ConfigurationError, StorageError) as error:
-        return fail(one_line(error), code=2)
     if question.as_json:
         print_text(json.dumps(asked.request, ensure_ascii=False, indent=2), json.dumps(asked.request, indent=2))
     else:
@@ -50,9 +42,7 @@ def main(arguments: Sequence[str], *, program: str = "effectful-agents prompt") 
 
 
 def _asked(question: Question) -> tuple[Harness, Asked]:
-    source = read_script(question.script)
-    stack = stack_of(question.options)
-    module = load(question.script, source)
+    stack, module = opened(question.script, question.options)
     skill = find(module, question.skill)
     return stack, ask_nobody(stack, skill, bind(skill, question.arguments))
 

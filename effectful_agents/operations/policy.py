@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from effectful_agents.errors import AgentsError, Denied, MissingHandlerError, StepDenied
+from effectful_agents.operations.amending import check_amended
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import Operation, SignalScope, entered_scopes, interpretation, shielded
 from effectful_agents.types import Risk, Skill, Tool
@@ -231,6 +232,7 @@ class Question:
         reason_code: Why the person is asked, as a word for programs.
         step_id: The step of the run that waits for the answer.
         run_id: The run; empty where there is none.
+        number: Which question about this step it is, from 1: what a policy makes of an answer may be asked about again.
     """
 
     text: str
@@ -238,6 +240,7 @@ class Question:
     reason_code: str = ""
     step_id: str = ""
     run_id: str = ""
+    number: int = 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -250,6 +253,7 @@ class Answer:
         arguments: Arguments that take the place of those that were asked about, decoded; None leaves them.
         text: The answer to a question of the model.
         by: Who said it.
+        from_nobody: Whether there was nobody to say anything, and `reason` says why; it is no approval.
     """
 
     approved: bool = True
@@ -257,6 +261,7 @@ class Answer:
     arguments: Mapping[str, Any] | None = None
     text: str = ""
     by: str = ""
+    from_nobody: bool = False
 
 
 @Operation.define
@@ -282,7 +287,8 @@ def request_approval(question: Question) -> Answer:
     """Ask a person whether an effect may happen, or what the model wants to know.
 
     A handler answers in place, or raises `Suspended`: then the run ends here, and is asked the same again when it is
-    resumed.
+    resumed. A function that is `async def` is awaited. Whatever else is raised says nothing about the effect: the calls
+    end with it, and a run asks again when it is resumed.
 
     Raises:
         MissingHandlerError: Nobody is there to be asked.
@@ -327,7 +333,8 @@ def judged(effect: ProposedEffect) -> tuple[ProposedEffect, Decision]:
     for _ in range(_ROUNDS):
         try:
             decision = as_decision(decide(effect))
-            amended = effect.with_arguments(_fitting(effect, decision.arguments))
+            check_amended(effect, decision.arguments or {}, "a policy")
+            amended = effect.with_arguments(decision.arguments)
         except Exception as error:
             if isinstance(error, AgentsError) and error.ends_call:
                 raise
@@ -345,15 +352,6 @@ def judged(effect: ProposedEffect) -> tuple[ProposedEffect, Decision]:
 _ROUNDS = 8
 _FAILED = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.", rule="policy_error")
 _ENDLESS = Decision(Disposition.DENY_STEP, "policy_error", "Rules contradict each other.", rule="policy_error")
-
-
-def _fitting(effect: ProposedEffect, arguments: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Amended arguments, if the tool can be called with them."""
-    for name in arguments or ():
-        if name not in effect.arguments:
-            known = ", ".join(f"`{one}`" for one in effect.arguments) or "none"
-            raise ValueError(f"a policy amended the argument `{name}` of `{effect.name}`, which has {known}")
-    return arguments
 
 
 def same_objects(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

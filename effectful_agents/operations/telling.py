@@ -11,7 +11,9 @@ from effectful_agents.errors import Denied, StepDenied, ToolCallExecutionError
 from effectful_agents.messages import Finish, Request, Response, StreamEvent, ToolMessage
 from effectful_agents.messages.exchange import SETTINGS_OF_ANSWERS
 from effectful_agents.messages.telling import told, unstreamed
-from effectful_agents.operations.authority import authorize, bound_to, carrying_out, effect_of_call
+from effectful_agents.operations.authority import authorize
+from effectful_agents.operations.calls_by_code import carrying_out
+from effectful_agents.operations.effects import bound_to, effect_of_call, effect_of_request
 from effectful_agents.operations.journal import attempt_of, perform_step
 from effectful_agents.operations.loop import (
     DecodedToolCall,
@@ -21,15 +23,7 @@ from effectful_agents.operations.loop import (
     model_in_use,
     send_request,
 )
-from effectful_agents.operations.policy import (
-    Decision,
-    EffectKind,
-    ProposedEffect,
-    callers,
-    ending_calls,
-    is_decided,
-    same_objects,
-)
+from effectful_agents.operations.policy import Decision, ending_calls, is_decided, same_objects
 from effectful_agents.operations.steps import (
     DelegateStep,
     FinalStep,
@@ -82,17 +76,10 @@ def ask(request: Request) -> Response:
 def _authorize_request(request: Request, step_id: str = "", run_id: str = "") -> None:
     if not is_decided():
         return
-    effect = ProposedEffect(
-        kind=EffectKind.MODEL_CALL,
-        name=request.get("model") or model_in_use() or "",
-        request=request,
-        callers=callers(),
-        step_id=step_id,
-        run_id=run_id,
-        replayed=bool(step_id) and attempt_of(step_id)[1],
-    )
+    replayed = bool(step_id) and attempt_of(step_id)[1]
+    effect = effect_of_request(request, model_in_use() or "")
     try:
-        authorize(effect)
+        authorize(dataclasses.replace(effect, step_id=step_id, run_id=run_id, replayed=replayed))
     except StepDenied as error:  # there is nothing to go on with
         raise ending_calls(Denied(error.decision)) from error
 

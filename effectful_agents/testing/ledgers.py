@@ -13,6 +13,7 @@ how a ledger is opened, and has all its tests:
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import threading
 from pathlib import Path
@@ -148,6 +149,24 @@ class LedgerContract:
         assert [one.token_id for one in ledger.questions()] == ["b"]
         with pytest.raises(TokenUnknown):
             ledger.consume("a", YES, 15.0)
+
+    def test_what_is_done_to_a_question_that_was_given_changes_nothing(self, tmp_path: Path) -> None:
+        ledger = self.open_ledger(tmp_path)
+        given, said = question("t", arguments={"to": ["ann"]}), Answer(arguments={"to": ["bob"]})
+        expected = copy.deepcopy(given)
+        seen = [given, ledger.ask(given), ledger.find("t"), *ledger.questions()]
+        for one in seen:
+            assert one is not None
+            one.arguments["to"].append("eve")
+            assert ledger.find("t") == expected
+        answered = ledger.consume("t", said, 15.0)
+        for answer in (said, answered.answer):
+            assert answer is not None
+            assert answer.arguments is not None
+            answer.arguments["to"].append("eve")
+            found = ledger.answer_for("r", "000001-tool", "d")
+            assert found is not None
+            assert found.answer == Answer(arguments={"to": ["bob"]})
 
     # --- answering ----------------------------------------------------------------------------------------------------
 

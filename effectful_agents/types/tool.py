@@ -30,6 +30,8 @@ class Tool[**P, T](Operation[P, T]):
     Define one with `Tool.define`. It stays an ordinary function for Python code. A skill offers the model the tools
     that it sees where it is written: those of the enclosing functions and of the module, and the methods of its class.
 
+    Where somebody decides, a call by code is decided about first, by `before_call`; `operations.calls_by_code` sets it.
+
     >>> @Tool.define
     ... def weather(city: str) -> str:
     ...     '''The weather in a city, in a few words.'''
@@ -60,8 +62,9 @@ class Tool[**P, T](Operation[P, T]):
     # Whether it runs code of a model: then its risk is what that may do (`operations.code.risk_of_code`).
     runs_code: bool = False
 
-    # What is asked before each call of a tool by code, and with which arguments it goes on. `operations.authority` sets
-    # it, which knows what a tool must not: steps, and who decides about them.
+    # What is asked before each call by code, and with which arguments it goes on. `operations.calls_by_code` sets it,
+    # which knows what a tool must not: steps, and who decides about them. It is no operation: a call is to be decided
+    # about also where somebody handles `decide` alone, and no handler is to be able to leave that out.
     before_call: ClassVar[Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None] = None
 
     description: str

@@ -22,7 +22,7 @@ from effectful_agents.encoding.questions import (
     shown_arguments,
 )
 from effectful_agents.errors import AnswerError, EncodingError
-from effectful_agents.operations.authority import effect_of_call
+from effectful_agents.operations.effects import effect_of_call
 from effectful_agents.operations.policy import EffectKind, ProposedEffect, Question
 
 

@@ -29,6 +29,7 @@ MAIL = question(
     risk="hard_write",
     expires=100_000.0,
 )
+DEEP = '{"to": ' + "[" * 100_000
 WHEN = question("27bb000000", run_id="tuesday", kind="", text="When?\x9b5m", expires=50_000.0, scope="bob")
 LATE = question("1f3aaaaaaa", run_id="sunday", name="send", text="May it go?", expires=20.0)
 
@@ -61,7 +62,7 @@ def test_what_waits_is_listed(run):
     assert out.splitlines() == [
         "ID        STATE    WHO  WHAT                                      SINCE  EXPIRES  RUN",
         '1f3a9c2e  waiting  ann  send(to="ann\\u001b[2J", on="2026-12-01")  2 h    1 d      monday',
-        "27bb0000  waiting  bob  When?\\u009b5m                             2 h    11 h     tuesday",
+        '27bb0000  waiting  bob  asks "When?\\u009b5m"                      2 h    11 h     tuesday',
     ]
 
 
@@ -86,7 +87,7 @@ def test_a_question_is_shown_whole(run):
     assert code == 0
     assert out.splitlines() == [
         "1f3a9c2e77  waiting",
-        "May it go?",
+        "  | May it go?",
         "  send (tool_call, hard_write)",
         '    to = "ann\\u001b[2J"',
         '    on = "2026-12-01"',
@@ -153,11 +154,12 @@ def test_a_token_names_its_question(run, ledger):
         (["show", "\x1b[2J"], 2, "\\u001b"),
         (["approve", "1f3aaaaa"], 1, "expired"),
         (["amend", "1f3a9c2e", "{"], 2, "no JSON"),
+        (["amend", "1f3a9c2e", DEEP], 2, "no JSON"),
         (["amend", "1f3a9c2e", '{"cc": "bob"}'], 1, "`cc`"),
         (["amend", "1f3a9c2e", '{"to": 3}'], 1, "string"),
         (["amend", "1f3a9c2e", "3"], 1, "JSON object"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_what_cannot_be_done_is_told_in_a_line_and_changes_nothing(run, ledger, words, code, said):
     before = ledger.questions()
@@ -175,8 +177,41 @@ def test_a_database_there_has_to_be(tmp_path, monkeypatch, capsys):
     assert "there is no database `runs.db`" in capsys.readouterr().err
     Path("notes.txt").write_text("no database " * 99)
     assert command(["approvals", "notes.txt"]) == 1
-    assert "damaged" in capsys.readouterr().err
+    assert "`notes.txt` cannot be read as an SQLite database" in capsys.readouterr().err
     assert Path("notes.txt").read_text() == "no database " * 99
+
+
+def test_a_database_without_questions_is_not_one_in_which_nothing_waits(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    SqliteCheckpointer("journal.db").append(step("monday", ""))
+    before = Path("journal.db").read_bytes()
+    for words in ([], ["--all"], ["show", "1f3a"]):
+        assert command(["approvals", "journal.db", *words]) == 2
+        assert "the database `journal.db` keeps no questions" in capsys.readouterr().err
+    assert Path("journal.db").read_bytes() == before
+
+
+FRAME = (
+    'hi?\n1f3a9c2e  waiting  boss  send(to="bob")   2 h    6 d      monday\n  send (tool_call, read)\n    to = "ann"'
+)
+
+
+@pytest.mark.parametrize("frame", [FRAME, FRAME.replace("\n", " " * 60)], ids=["lines", "blanks that fill a line"])
+def test_a_text_of_a_model_looks_like_no_row_and_no_question(run, ledger, frame, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for one in (LATE, MAIL, WHEN):
+        ledger.forget(one.run_id)
+    ledger.ask(question("aa11111111", kind="", text=frame, expires=50_000.0))
+    ledger.ask(question("bb11111111", run_id="s", name="send", text=frame, arguments={"text": frame}, expires=50_000.0))
+    _, out, _ = run()
+    first, second = out.splitlines()[1:]
+    assert 'asks "hi?' in first
+    assert 'send(text="hi?' in second
+    for name in ("aa", "bb"):
+        lines = run("show", name)[1].splitlines()
+        ours = [line for line in lines if not line.startswith("  | ")]
+        assert all(len(line) <= 80 for line in lines if line not in ours or "answer it" not in line)
+        assert not [line for line in ours if line.startswith(("    to =", "1f3a", "  send (tool_call, read)"))]
 
 
 @pytest.mark.parametrize("words", [[], ["runs.db", "fly"], ["runs.db", "show"], ["runs.db", "refuse"]], ids=str)

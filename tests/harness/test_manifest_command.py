@@ -93,7 +93,9 @@ def rows(text: str) -> dict[str, Any]:
 def test_it_says_who_decides_and_what_runs_code(manifest):
     code, out, _ = manifest("script.py", *MODEL)
     assert code == 0
-    assert "authority    nothing decides: a tool that is offered is called whenever the model asks for it" in out
+    said = next(line for line in out.splitlines() if line.startswith("authority"))
+    assert said.startswith("authority    nothing that is described here decides; what the script installs itself")
+    assert said.endswith("is not seen")
     assert "code         nothing runs code that the model writes" in out
     assert "`--eval-provider restricted` would run code of the model, held back" in out
     assert "No option has anybody decide" in out

@@ -99,8 +99,8 @@ def _is_settled(path: Sequence[str], done: Set[str], after: Set[str]) -> bool:
     if not places:
         return True
     about = "/".join(path[: places[0]])
-    # What is no step of its own has happened where the code around it went on.
-    return about in (after if path[places[0]] == "aside" else done)
+    # What is no step of its own has happened where the code around it went on, or came to its end.
+    return about in done or (path[places[0]] == "aside" and about in after)
 
 
 def _shared(record: Record, new_id: str) -> Record:

@@ -58,6 +58,7 @@ class Pending:
         self._known = run.known(form)
         self._entered_own = False
         self._again = False
+        self._is_open = False
         self._outer: Pending | None = None
         self._attempt = self._known.attempt
         self._is_replayed = self._known.outcome is Outcome.DONE
@@ -102,13 +103,22 @@ class Pending:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         _pending.set(self._outer)
-        if isinstance(error, _ENDS):
+        # What kept a person from being asked is no answer of theirs, and what goes on without one is no result.
+        if isinstance(error, _ENDS) or (isinstance(error, Exception) and self._form.kind == "approval"):
             self._run.ended(error)
+            self._leave_open()
         elif isinstance(error, Suspended):
             self._run.suspended(error)
         # A signal is no result, and neither is what only comes through from a step inside.
-        elif isinstance(error, Exception) and not self._is_replayed and not self._form.again:
+        elif isinstance(error, Exception) and not (self._is_replayed or self._form.again or self._is_open):
             self._failed(error)
+
+    def _leave_open(self) -> None:
+        """Have the steps in which the code is write down no result, whatever they make of what ends the run."""
+        here: Pending | None = self
+        while here is not None:
+            here._is_open = True
+            here = here._outer
 
     def _failed(self, error: Exception) -> None:
         body = {"denied": summary(error)} if isinstance(error, Denied) else {"error": self._form.raised(error)}
@@ -124,6 +134,8 @@ class Pending:
 
     def completed(self, result: Any) -> Any:
         """Write down what came of it, and give it as it will be given again."""
+        if self._is_open:
+            self._run.check()
         if self._is_replayed:
             return self._compared(result)
         try:

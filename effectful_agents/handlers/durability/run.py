@@ -231,8 +231,7 @@ class Run:
         Raises:
             ReplayDivergence: It was another step.
         """
-        if self._ended_by is not None:
-            raise self._ended_by
+        self.check()
         self._met.add(form.step_id)
         known = self._replay.of(form.step_id)
         if known.asked is None:
@@ -260,6 +259,11 @@ class Run:
         """Have the run end with an error, whoever eats it."""
         self._ended_by = self._ended_by or error
         return error
+
+    def check(self) -> None:
+        """Raise what the run has ended with, if it has."""
+        if self._ended_by is not None:
+            raise self._ended_by
 
     def suspended(self, signal: Suspended) -> None:
         """Note that the run waits for somebody."""

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Collection, Generator, Iterable, Iterator
 from types import CodeType
 
-from effectful_agents.operations.authority import authorize, authorize_code
+from effectful_agents.operations.authority import authorize
+from effectful_agents.operations.calls_by_code import authorize_code
 from effectful_agents.operations.policy import EffectKind, ProposedEffect, callers, is_decided
 
 __all__ = ["authorized"]

@@ -1,6 +1,10 @@
-"""Authority: who may do what, who is asked, and what a stack says of itself."""
+"""Authority: who may do what, who is asked, and what a stack says of itself.
 
-from effectful_agents.handlers.policy.ask_user import ask_user
+The tool `ask_user` is here too, and not in `__all__`: a model is offered the tools that a module sees, and
+`import *` is to bring none.
+"""
+
+from effectful_agents.handlers.policy.ask_user import ask_user as ask_user
 from effectful_agents.handlers.policy.governance import Governance
 from effectful_agents.handlers.policy.grants import GrantEffects
 from effectful_agents.handlers.policy.host import AgentHost, CallOutcome
@@ -30,6 +34,5 @@ __all__ = [
     "RiskPolicy",
     "Signer",
     "SqliteLedger",
-    "ask_user",
     "composition_manifest",
 ]

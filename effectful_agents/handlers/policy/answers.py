@@ -29,6 +29,8 @@ def checked_answer(question: PendingQuestion, answer: Answer) -> Answer:
     """
     if not isinstance(answer, Answer):
         raise AnswerError(f"an answer is an `Answer`, as `Answer(approved=True)`; this is {type(answer).__name__}.")
+    if answer.from_nobody:
+        raise AnswerError("this is from nobody; a question waits until somebody answers it.")
     if not isinstance(answer.approved, bool):
         raise AnswerError(f"`approved` is True or False; this is {answer.approved!r}.")
     if wrong := [name for name in ("reason", "text", "by") if not isinstance(getattr(answer, name), str)]:

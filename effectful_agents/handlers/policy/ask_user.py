@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from effectful_agents.operations.authority import ask_person
+from effectful_agents.operations.asking import ask_person
 from effectful_agents.operations.policy import Question
 from effectful_agents.types import Tool
 
@@ -18,6 +18,6 @@ def ask_user(question: str) -> str:
         question: What they are asked. They may not see the conversation, so it has to say all that is needed.
     """
     answer = ask_person(Question(text=question))
-    if answer.approved:
+    if answer.approved and not answer.from_nobody:
         return answer.text
     return f"(The user did not answer{f': {answer.reason}' if answer.reason else ''}.)"

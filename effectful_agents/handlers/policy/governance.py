@@ -13,6 +13,7 @@ from effectful_agents.handlers.policy.drafts import governed, mapped, with_texts
 from effectful_agents.handlers.policy.policies import Policy
 from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
 from effectful_agents.messages import Message, Request, Response, StreamEvent, SystemMessage
+from effectful_agents.operations.amending import check_amended
 from effectful_agents.operations.history import admit_message
 from effectful_agents.operations.loop import (
     AssistantResult,
@@ -269,6 +270,7 @@ def _of_rule(rule: Rule, effect: ProposedEffect) -> Decision:
         if isinstance(said, Refuse):
             said = Decision(Disposition.DENY_STEP, "refused", said.message)
         decision = as_decision(said)
+        check_amended(effect, decision.arguments or {}, f"the rule `{rule.name}`")
     except Exception:
         _log.exception("the rule `%s` failed when it was asked about `%s`; so it refuses", rule.name, effect.name)
         decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.")

@@ -18,6 +18,7 @@ from effectful_agents.errors import (
     TokenScopeMismatch,
 )
 from effectful_agents.handlers.policy.human import HumanInteraction, in_scope
+from effectful_agents.handlers.policy.tokens import is_scope
 from effectful_agents.operations.approvals import PendingQuestion
 from effectful_agents.operations.journal import record
 from effectful_agents.operations.policy import Answer
@@ -192,6 +193,8 @@ class AgentHost[C, T]:
             raise TokenScopeMismatch("these claims are of nobody who has anything here.")
         if not isinstance(scope, str):
             raise ConfigurationError(f"`scope_for_claims` makes a text, and not {type(scope).__name__}.")
+        if not is_scope(scope):
+            raise TokenScopeMismatch("the claims are those of nobody: half a character is in their scope.")
         return scope
 
     def _look_at(self, run_id: str, scope: str | None = None, begun: Mapping[str, Any] | None = None) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import dataclasses
 import hmac
+import json
 import math
 import os
 import shlex
@@ -32,6 +33,7 @@ from effectful_agents.handlers.policy.tokens import (
     HmacSigner,
     Signer,
     TokenClaims,
+    is_scope,
     read_token,
     scope_digest,
     tampered,
@@ -132,7 +134,7 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         self._signer: Signer = HmacSigner(signer) if isinstance(signer, bytes) else signer
         if not isinstance(self._signer, Signer):
             raise OptionError(f"`signer` is {type(signer).__name__}; it is a key of bytes, or has `sign` and `verify`.")
-        if not (binding is None or callable(binding) or (isinstance(binding, str) and binding)):
+        if not (binding is None or callable(binding) or is_scope(binding)):
             raise OptionError(f"`binding` is {binding!r}; it is a text that says who may answer, or makes one.")
         if not isinstance(ttl_seconds, int | float) or not 0 < ttl_seconds < math.inf:
             raise OptionError(f"`ttl_seconds` is {ttl_seconds!r}; it is a number of seconds above 0.")
@@ -160,8 +162,10 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
     def request_approval(self, question: Question) -> Answer:
         self._check_place(question)
         scope = self._scope_of(question)
-        # Who is asked is a part of it: an answer of somebody else's is none to this question.
-        digest = question_digest(question, asked_in=f"{_instance(question)} {scope}")
+        # Who is asked is a part of it: an answer of somebody else's is none to this question. So is the number: what a
+        # policy makes of an answer is another question, though it may ask what the first one did.
+        asked_in = [_instance(question), scope, *([question.number] if question.number > 1 else [])]
+        digest = question_digest(question, asked_in=json.dumps(asked_in))
         kept = self.ledger.answer_for(question.run_id, question.step_id, digest)
         kept = kept or self._ask(self._pending(question, digest, scope))
         while kept.answer is not None:
@@ -186,9 +190,9 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
     def _how_to_answer(self, question: PendingQuestion) -> str:
         path = getattr(self.ledger, "path", None)
         if path is None:
-            return "Answer it with the token of this `Suspended`, and resume the run."
+            return "Answer it with the token of this signal, and resume the run."
         console = shlex.join(["effectful-agents", "approvals", path, "show", question.token_id[:8]])
-        return f"Answer it with the token of this `Suspended`, or by `{console}` and the like, and resume the run."
+        return f"`{console}` says how to answer it, unless you have its token. Then resume the run."
 
     def _check_place(self, question: Question) -> None:
         if not question.run_id or not question.step_id:
@@ -226,7 +230,7 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
     def _scope_of(self, question: Question) -> str:
         binding = self._binding
         scope = _scope.get() if binding is None else binding(question) if callable(binding) else binding
-        if not isinstance(scope, str) or not scope:
+        if not is_scope(scope):
             raise ConfigurationError(
                 f"nobody says who may answer ({question.text}): `binding` is {binding!r}, which gives {scope!r}. It is "
                 "a text, or makes one; without it an `AgentHost` has to run the program."
@@ -271,7 +275,7 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
             TokenUnknown: The ledger has no question for it.
         """
         claims = self._read(token)
-        given = scope_digest(scope) if isinstance(scope, str) and scope else ""
+        given = scope_digest(scope) if is_scope(scope) else ""
         if not hmac.compare_digest(claims.scope, given):
             raise TokenScopeMismatch("this token is for somebody else.")
         question = self.ledger.find(claims.token_id)

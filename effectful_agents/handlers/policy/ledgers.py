@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,7 +72,7 @@ def unknown() -> TokenUnknown:
 class MemoryLedger:
     """Keep questions and answers in memory: for tests, and for programs whose runs end with their process.
 
-    Threads and tasks may use it at the same time.
+    Threads and tasks may use it at the same time. What it is given, and what it gives, are copies of what it keeps.
 
     >>> from effectful_agents.operations.approvals import PendingQuestion
     >>> ledger = MemoryLedger()
@@ -96,29 +97,32 @@ class MemoryLedger:
             kept, changes = asked(of_step, question, instead_of)
             for token_id, state in changes.items():
                 self._kept[token_id] = dataclasses.replace(self._kept[token_id], state=state)
-            self._kept.setdefault(kept.token_id, kept)
-        return kept
+            kept = self._kept.setdefault(kept.token_id, copy.deepcopy(kept))
+        return copy.deepcopy(kept)
 
     def find(self, token_id: str) -> PendingQuestion | None:
         with self._lock:
-            return self._kept.get(token_id)
+            kept = self._kept.get(token_id)
+        return copy.deepcopy(kept)
 
     def consume(self, token_id: str, answer: Answer, at: float) -> PendingQuestion:
+        answer = copy.deepcopy(answer)
         with self._lock:
             question = self._kept[token_id] = answered(self._kept.get(token_id), answer, at)
-        return question
+        return copy.deepcopy(question)
 
     def answer_for(self, run_id: str, step_id: str, digest: str) -> PendingQuestion | None:
         wanted = run_id, step_id, digest, QuestionState.ANSWERED
         with self._lock:
             kept = list(self._kept.values())
-        return next((one for one in kept if (one.run_id, one.step_id, one.digest, one.state) == wanted), None)
+        found = (one for one in kept if (one.run_id, one.step_id, one.digest, one.state) == wanted)
+        return copy.deepcopy(next(found, None))
 
     def questions(self, run_id: str | None = None, *, open_at: float | None = None) -> Sequence[PendingQuestion]:
         with self._lock:
             kept = list(self._kept.values())
         of_run = [one for one in kept if run_id is None or one.run_id == run_id]
-        return [one for one in of_run if open_at is None or one.is_open(open_at)]
+        return copy.deepcopy([one for one in of_run if open_at is None or one.is_open(open_at)])
 
     def forget(self, run_id: str) -> None:
         with self._lock:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from effectful.ops.types import Operation as EffectfulOperation
@@ -194,44 +194,62 @@ def _function(function: Any) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-def _plain(value: Any, whose: str, path: str = "") -> Any:
+def _plain(states: Any, whose: str) -> dict[str, Any]:
     """What a handler says of itself, copied.
 
     Raises:
         ConfigurationError: It is no plain JSON, or has a known part in another form.
     """
-    if not path:
-        if not isinstance(value, Mapping):
-            raise _unfit(value, whose, path)
-        for name, kind in _FORMS.items():
-            if name in value and not isinstance(value[name], kind):
-                raise _unfit(value[name], whose, f".{name}")
-    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and value - value == 0):
+    if not isinstance(states, Mapping):
+        raise _unfit(states, whose, "")
+    for name, fits in _FORMS.items():
+        if name in states and not fits(states[name]):
+            raise _unfit(states[name], whose, f".{name}")
+    try:
+        return _copied(states, whose, "")
+    except RecursionError:
+        raise ConfigurationError(f"`{whose}.manifest()` gives what is in itself, or nested too deep.") from None
+
+
+def _copied(value: Any, whose: str, path: str) -> Any:
+    if value is None or isinstance(value, bool | str) or (isinstance(value, int) and abs(value) < _HUGE):
         return value
+    if isinstance(value, float) and value - value == 0:
+        return int(value) if value.is_integer() else value  # 1.0 is an equal setting
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _plain(part, whose, f"{path}.{key}") for key, part in value.items()}
+        return {key: _copied(part, whose, f"{path}.{key}") for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part, whose, f"{path}[{place}]") for place, part in enumerate(value)]
+        return [_copied(part, whose, f"{path}[{place}]") for place, part in enumerate(value)]
     raise _unfit(value, whose, path)
 
 
-_FORMS: Mapping[str, Any] = {
-    "stages": list | tuple,
-    "grants": list | tuple,
-    "policies": list | tuple,
-    "preconditions": list | tuple,
-    "limits": Mapping,
-    "versions": Mapping,
-    "code": str,
+_HUGE = 10**1000
+"""Beyond that Python may refuse to write a number out."""
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, int | float) for one in value.values())
+
+
+_FORMS: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("stages", "grants", "policies", "preconditions"), _are_names),
+    "limits": _are_numbers,
+    "versions": lambda value: isinstance(value, Mapping),
+    "code": lambda value: isinstance(value, str),
 }
-"""The parts that the manifest collects."""
+"""The parts that the manifest collects, and whether they have the form that it takes."""
 
 
 def _unfit(value: Any, whose: str, path: str) -> ConfigurationError:
     # Not the value itself, which may be what is not to be shown.
     return ConfigurationError(
         f"`{whose}.manifest()` gives {type(value).__name__} at `{path or '.'}`. It gives a dictionary of plain JSON; "
-        "`stages`, `grants`, `policies` and `preconditions` in it are lists, and `limits` and `versions` dictionaries."
+        "`stages`, `grants`, `policies` and `preconditions` in it are lists of names, `limits` numbers by name, and "
+        "`versions` a dictionary."
     )
 
 

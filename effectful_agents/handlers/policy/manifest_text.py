@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from effectful_agents.encoding.questions import printable_text
+
 if TYPE_CHECKING:
     from effectful_agents.handlers.policy.manifest import CompositionManifest
 
@@ -19,14 +21,20 @@ CODE: Mapping[str, str] = {
 """What each kind of executor means."""
 
 
-def text_of(manifest: CompositionManifest) -> str:
-    """The manifest in lines: what matters most first."""
-    return "\n".join(_lines(manifest))
+def text_of(manifest: CompositionManifest, *, unseen: str = "") -> str:
+    """The manifest in lines: what matters most first.
+
+    Args:
+        manifest: The manifest.
+        unseen: What else may be installed when the program runs, where that is not known.
+    """
+    # What a handler says of itself is in one line: it is not to look like what the manifest says of all.
+    return "\n".join(map(printable_text, _lines(manifest, unseen)))
 
 
-def _lines(manifest: CompositionManifest) -> Iterator[str]:
+def _lines(manifest: CompositionManifest, unseen: str) -> Iterator[str]:
     yield f"composition {manifest.digest}"
-    yield f"authority    {_authority(manifest)}"
+    yield f"authority    {_authority(manifest, unseen)}"
     yield f"code         {CODE.get(manifest.code, f'code that the model writes is run by {manifest.code}')}"
     if manifest.stages:
         yield f"stages       {', '.join(manifest.stages)}"
@@ -42,9 +50,11 @@ def _lines(manifest: CompositionManifest) -> Iterator[str]:
     yield from _section("versions, which are no part of the digest", map(list, manifest.versions.items()))
 
 
-def _authority(manifest: CompositionManifest) -> str:
+def _authority(manifest: CompositionManifest, unseen: str) -> str:
     if manifest.enforcement.startswith("decided"):
-        return manifest.enforcement
+        return f"{manifest.enforcement}; {unseen} is not seen" if unseen else manifest.enforcement
+    if unseen:
+        return f"nothing that is described here decides; {unseen} is not seen"
     return f"{manifest.enforcement}: a tool that is offered is called whenever the model asks for it"
 
 

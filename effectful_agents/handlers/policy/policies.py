@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from effectful_agents.errors import OptionError
+from effectful_agents.operations.amending import check_amended
 from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect, as_decision, decide, strictest
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import Risk
@@ -27,8 +28,8 @@ class Policy(ObjectInterpretation[Any, Any]):
 
     Args:
         judge: Gets the effect, and returns a `Decision`, a `Disposition`, or None where it has nothing to say. A
-            decision with `arguments` amends those of the call; all policies are then asked about the amended call. True
-            and False are none of these, and deny.
+            decision with `arguments` amends those of the call, with values of the tool's types; all policies are then
+            asked about the amended call. True and False are none of these, and deny.
         name: What refusals and the decision log call it; by default the name of the function or class.
 
     Raises:
@@ -78,6 +79,7 @@ class Policy(ObjectInterpretation[Any, Any]):
     def _judged(self, effect: ProposedEffect) -> Decision:
         try:
             decision = as_decision(self.judge(effect))
+            check_amended(effect, decision.arguments or {}, f"the policy `{self.name}`")
         except Exception:
             about = effect.name or effect.kind
             _log.exception("the policy `%s` failed when it was asked about `%s`; so it denies", self.name, about)

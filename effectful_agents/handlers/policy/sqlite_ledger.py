@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import logging
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from effectful_agents.errors import StorageError
 from effectful_agents.handlers.policy.ledgers import answered, asked
 from effectful_agents.operations.approvals import PendingQuestion, QuestionState
 from effectful_agents.operations.policy import Answer
 from effectful_agents.storage import Damaged, Database, Schema, as_text, of_text
 
 __all__ = ["SqliteLedger"]
+
+_log = logging.getLogger(__name__)
 
 _TABLES = Schema(
     "approvals",
@@ -43,6 +49,8 @@ class SqliteLedger:
     Args:
         path: The file; it is made, with the folders above it, where there is none.
 
+    A row that is damaged is left out by `questions`, which logs it; the run that it is of cannot go on.
+
     Raises:
         OptionError: `path` names no file.
         StorageError: It cannot be written, is damaged, no SQLite database, or was written by a later version of the
@@ -61,6 +69,22 @@ class SqliteLedger:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._database = Database(path, _TABLES, durable=True)
+
+    @staticmethod
+    def is_in(path: str | os.PathLike[str]) -> bool:
+        """Whether an SQLite database has questions, answered or not; it stays as it is.
+
+        Raises:
+            StorageError: It is no SQLite database, or cannot be read.
+        """
+        try:
+            with contextlib.closing(
+                sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+            ) as connection:
+                tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'approvals'"
+                return connection.execute(tables).fetchone() is not None
+        except sqlite3.Error as error:
+            raise StorageError(f"`{path}` cannot be read as an SQLite database: {error}", path=str(path)) from error
 
     @property
     def path(self) -> str:
@@ -108,8 +132,10 @@ class SqliteLedger:
             wanted.append(("run_id = ?", as_text(run_id)))
         if open_at is not None:
             wanted.append(("state = 'waiting' AND expires > ?", float(open_at)))
+        where = " AND ".join(["1", *(one for one, _ in wanted)])
         with self._database.reading() as connection:
-            return _found(connection, " AND ".join(["1", *(one for one, _ in wanted)]), *(value for _, value in wanted))
+            rows = _rows(connection, where, *(value for _, value in wanted))
+        return list(_readable(rows))
 
     def forget(self, run_id: str) -> None:
         with self._database.writing() as connection:
@@ -121,8 +147,20 @@ class SqliteLedger:
 
 
 def _found(connection: sqlite3.Connection, where: str, *values: Any) -> list[PendingQuestion]:
-    chosen = f"SELECT {_ROW} FROM approvals WHERE {where} ORDER BY place"
-    return [_question(row) for row in connection.execute(chosen, values).fetchall()]
+    return [_question(row) for row in _rows(connection, where, *values)]
+
+
+def _rows(connection: sqlite3.Connection, where: str, *values: Any) -> list[Sequence[Any]]:
+    return connection.execute(f"SELECT {_ROW} FROM approvals WHERE {where} ORDER BY place", values).fetchall()
+
+
+def _readable(rows: Iterable[Sequence[Any]]) -> Iterator[PendingQuestion]:
+    """The questions in these rows; one that is damaged keeps nobody from answering the others."""
+    for row in rows:
+        try:
+            yield _question(row)
+        except Damaged as error:
+            _log.error("a question of the run %r is left out of the list: %s", row[1], error)
 
 
 def _row(question: PendingQuestion) -> tuple[Any, ...]:
@@ -143,7 +181,7 @@ def _row(question: PendingQuestion) -> tuple[Any, ...]:
 def _question(row: Sequence[Any]) -> PendingQuestion:
     token_id, run_id, step_id, digest, state, scope, at, expires, told, answer, when = row
     try:
-        return PendingQuestion(
+        question = PendingQuestion(
             token_id=of_text(token_id),
             run_id=of_text(run_id),
             step_id=of_text(step_id),
@@ -152,12 +190,34 @@ def _question(row: Sequence[Any]) -> PendingQuestion:
             asked=float(at),
             expires=float(expires),
             state=QuestionState(state),
-            answer=None if answer is None else Answer(**json.loads(answer)),
+            answer=None if answer is None else _checked(Answer(**json.loads(answer)), _ANSWER),
             answered=float(when),
             **json.loads(told),
         )
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise Damaged(f"a question that is kept cannot be read: {error}") from error
+    if (question.answer is None) == (question.state in _WITH_ANSWER):
+        raise Damaged(
+            f"a question is kept as {question.state} {'without' if question.answer is None else 'with'} an answer"
+        )
+    return _checked(question, _QUESTION)
+
+
+_WITH_ANSWER = (QuestionState.ANSWERED, QuestionState.REJECTED)
+_QUESTION: Mapping[str, Any] = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_OBJECTS, dict)
+_ANSWER: Mapping[str, Any] = {
+    **dict.fromkeys(("approved", "from_nobody"), bool),
+    **dict.fromkeys(("reason", "text", "by"), str),
+    "arguments": dict | None,
+}
+
+
+def _checked[R](kept: R, kinds: Mapping[str, Any]) -> R:
+    """What was read, if its fields are of these kinds."""
+    for name, kind in kinds.items():
+        if not isinstance(getattr(kept, name), kind):
+            raise Damaged(f"`{name}` of a {type(kept).__name__} that is kept is {type(getattr(kept, name)).__name__}")
+    return kept
 
 
 def _text_of(data: Any) -> str:

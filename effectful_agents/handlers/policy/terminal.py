@@ -5,12 +5,20 @@ from __future__ import annotations
 import dataclasses
 import getpass
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
-from effectful_agents.encoding.questions import amended_arguments, printable, printable_text, shown_arguments
+from effectful_agents.encoding.questions import (
+    amended_arguments,
+    apart,
+    printable,
+    printable_text,
+    shown_arguments,
+    told_argument,
+)
 from effectful_agents.errors import AnswerError
 from effectful_agents.operations.policy import Answer, ProposedEffect, Question, request_approval
 from effectful_agents.runtime import ObjectInterpretation, implements
@@ -22,8 +30,9 @@ __all__ = ["AskInTerminal"]
 class AskInTerminal(ObjectInterpretation[Any, Any]):
     r"""Ask the person at the terminal, and wait for them. They approve, refuse with a reason, or amend the arguments.
 
-    What is shown are the tool, its arguments and its risk; characters that steer a terminal are written as escapes. Who
-    says nothing, because the input has ended, refuses. While they think, nothing else goes on in the event loop.
+    What is shown are the tool, its arguments and its risk. Characters that steer a terminal, or that nobody sees, are
+    written as escapes; lines of what a policy, a model or a tool wrote begin with a bar. Where nobody answers, because
+    the input has ended, the effect does not happen. While they think, nothing else goes on in the event loop.
 
     Args:
         input: Where the answers are read, line by line; the standard input by default.
@@ -39,7 +48,7 @@ class AskInTerminal(ObjectInterpretation[Any, Any]):
     >>> answer.approved, answer.reason
     (False, 'too late')
     >>> print(shown.getvalue().rstrip())
-    May it go?
+      | May it go?
       send (tool_call, hard_write)
         to = "Ann"
     Approve (y), refuse (n), or amend the arguments (a)? Why not?
@@ -54,17 +63,15 @@ class AskInTerminal(ObjectInterpretation[Any, Any]):
     def request_approval(self, question: Question) -> Answer:
         with self._asking:
             answer = self._informed(question) if question.effect is None else self._decided(question, question.effect)
-        return dataclasses.replace(answer, by=answer.by or _who())
+        return answer if answer.from_nobody else dataclasses.replace(answer, by=_who())
 
     def _informed(self, question: Question) -> Answer:
-        # Indented: a model wrote it, and it is not to look like a question of this program's own.
-        asked = "".join(f"  {line}\n" for line in _lines(question.text).splitlines())
-        self._write(f"The model wants to know:\n{asked}")
+        self._write(f"The model wants to know:\n{apart(question.text, self._width)}\n")
         said = self._read("Answer: ")
         return _NOBODY if said is None else Answer(text=said)
 
     def _decided(self, question: Question, effect: ProposedEffect) -> Answer:
-        self._write("\n".join(_shown(question, effect)) + "\n")
+        self._write("\n".join(_shown(question, effect, self._width)) + "\n")
         while True:
             said = self._read("Approve (y), refuse (n), or amend the arguments (a)? ")
             if said is None:
@@ -90,14 +97,25 @@ class AskInTerminal(ObjectInterpretation[Any, Any]):
             if not isinstance(given, dict):
                 raise AnswerError('a JSON object has the names of the arguments: {"name": value}')
             whole = amended_arguments(effect, given)
-        except (ValueError, AnswerError) as error:
-            self._write(f"That cannot be used: {_lines(str(error))}")
+        except (ValueError, RecursionError, AnswerError) as error:
+            self._write(f"That cannot be used:\n{apart(str(error), self._width)}\n")
             return None
-        self._write(f"With {printable(given)}:\n")
+        self._write(apart(printable(given), self._width, first="With ") + ":\n")
         return {name: whole[name] for name in given}
 
+    @property
+    def _to(self) -> TextIO:
+        return uncaptured(sys.stdout) if self._output is None else self._output
+
+    @property
+    def _width(self) -> int:
+        try:
+            return os.get_terminal_size(self._to.fileno()).columns or _WIDTH
+        except (OSError, ValueError, AttributeError):  # it is none
+            return _WIDTH
+
     def _write(self, text: str) -> None:
-        output = uncaptured(sys.stdout) if self._output is None else self._output
+        output = self._to
         output.write(text)
         output.flush()
 
@@ -114,19 +132,16 @@ class AskInTerminal(ObjectInterpretation[Any, Any]):
         return {"stages": ["approval.in_place"]}
 
 
-_NOBODY = Answer(approved=False, reason="nobody answered: the input has ended")
+_NOBODY = Answer(approved=False, reason="the input has ended", from_nobody=True)
+_WIDTH = 80
 
 
-def _shown(question: Question, effect: ProposedEffect) -> Iterator[str]:
-    yield _lines(question.text).rstrip("\n")
-    yield f"  {printable_text(effect.name or str(effect.kind))} ({effect.kind}, {effect.risk.name.lower()})"
+def _shown(question: Question, effect: ProposedEffect, width: int) -> Iterator[str]:
+    yield apart(question.text.rstrip("\n"), width)
+    name = f"{printable_text(effect.name or str(effect.kind))} ({effect.kind}, {effect.risk.name.lower()})"
+    yield apart(name, width, first="  ")
     for name, value in shown_arguments(effect, strict=True).items():
-        yield f"    {printable_text(name)} = {printable(value)}"
-
-
-def _lines(text: str) -> str:
-    """Text with its line ends, and no other character that steers a terminal."""
-    return "".join(f"{printable_text(line)}\n" for line in text.split("\n"))
+        yield apart(told_argument(name, value), width, first="    ")
 
 
 def _who() -> str:

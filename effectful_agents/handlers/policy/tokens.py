@@ -10,7 +10,7 @@ import hmac
 import json
 import math
 import re
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, TypeGuard, runtime_checkable
 
 from effectful_agents.errors import ConfigurationError, OptionError, TokenTampered
 from effectful_agents.operations.approvals import PendingQuestion
@@ -19,6 +19,7 @@ __all__ = [
     "HmacSigner",
     "Signer",
     "TokenClaims",
+    "is_scope",
     "read_token",
     "scope_digest",
     "tampered",
@@ -135,6 +136,16 @@ class TokenClaims:
     def fits(self, question: PendingQuestion) -> bool:
         """Whether they are those of a question."""
         return self == type(self).of(question)
+
+
+def is_scope(scope: Any) -> TypeGuard[str]:
+    r"""Whether something says who may answer: a text, and one that no other text looks like where it is written.
+
+    >>> is_scope("ann"), is_scope(""), is_scope("\ud83d")
+    (True, False, False)
+    """
+    # A lone surrogate is no character: two of them are written in JSON as one that there is.
+    return isinstance(scope, str) and scope != "" and scope == scope.encode("utf-8", "ignore").decode()
 
 
 def scope_digest(scope: str) -> str:

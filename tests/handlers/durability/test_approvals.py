@@ -22,7 +22,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.durability import MemoryCheckpointer, forked_records
 from effectful_agents.handlers.policy import Policy, RiskPolicy
-from effectful_agents.operations.authority import ask_person
+from effectful_agents.operations.asking import ask_person
 from effectful_agents.operations.policy import Answer, Decision, Disposition, Question, request_approval
 from effectful_agents.operations.records import Phase, RunState, RunStatus
 from effectful_agents.operations.steps import ApprovalStep, emit
@@ -53,6 +53,49 @@ def test_who_answers_gives_an_answer():
     with pytest.raises(ConfigurationError, match="returns an `Answer`"):
         trial.run(lambda question: True)
     assert trial.office.sent == []
+
+
+@each_way
+@pytest.mark.parametrize("failure", [OSError("disk full"), KeyError("nobody of this name")], ids=["disk", "directory"])
+def test_what_keeps_somebody_from_answering_is_no_answer(way, failure):
+    """Code that eats the error does not make a denial of it: the run fails, and asks again when it is resumed."""
+    trial, person = Trial(way), Person(failure, failure, YES)
+    for _ in range(2):
+        with pytest.raises(type(failure)):
+            trial.run(person)
+        assert trial.office.sent == []
+        assert trial.status is RunStatus.FAILED
+    trial.run(person)
+    assert trial.office.sent == [("ann", "2026-12-01")]
+    assert trial.status is RunStatus.FINISHED
+    assert len(person.asked) == 3
+
+
+@pytest.mark.parametrize("declared", [{"rerun": True}, {"idempotent": True}], ids=["rerun", "idempotent"])
+def test_a_tool_that_eats_what_kept_somebody_from_answering_has_no_result(declared):
+    office, store, person = Office(), MemoryCheckpointer(), Person(OSError("disk full"), YES)
+
+    @Tool.define(**declared)
+    def careful(to: str) -> str:
+        """Send carefully."""
+        try:
+            return office.send(to)
+        except Exception:
+            return "refused"
+
+    @Skill.define
+    def serve(wish: str) -> str:
+        """Serve {wish}, dear server."""
+        raise NotHandled
+
+    assert careful
+    for number in range(2):
+        model, asked = plays(("dear server", [calls("careful", to="ann"), "served"]))
+        with running(store, model), handler(ASKING), handler({request_approval: person}):
+            with pytest.raises(OSError, match="full") if number == 0 else contextlib.nullcontext():
+                serve("mail")
+    assert office.sent == [("ann", "2026-12-01")]
+    assert asked[-1]["messages"][-1]["content"] == "sent to ann"
 
 
 def test_what_only_counts_as_true_approves_nothing():

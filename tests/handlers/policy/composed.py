@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -76,14 +77,15 @@ def of(*skills: Any, **options: Any) -> Any:
         return composition_manifest(*skills)
 
 
-if __name__ == "__main__":
-    router = ToolRouter(
-        keyword_router(
-            {"mail": {"send_mail", "weather"}, "sun": {"weather", "send_mail"}}, registered={send_mail, weather}
-        )
-    )
-    stack = harness(
-        tool_router=router, model="gpt-5-mini", persist_db=f"{sys.argv[1]}/a.db", journal=sys.argv[1] + "/b.db"
-    )
+def digest_in(folder: str) -> str:
+    """The digest of a stack that keeps its files in a folder."""
+    tools = {send_mail, weather}
+    router = ToolRouter(keyword_router({"mail": tools, "sun": tools}, registered=tools))
+    stack = harness(tool_router=router, model="gpt-5-mini", persist_db=f"{folder}/a.db", journal=f"{folder}/b.db")
     with handler(stack), handler({call_tool: note, ask: lambda *_: fwd()}), handler(Deadline(9)):
-        print(composition_manifest(ask, bare, Clerk().serve).digest)
+        return composition_manifest(ask, bare, Clerk().serve).digest
+
+
+if __name__ == "__main__":
+    # Under the name by which the tests import it.
+    print(importlib.import_module("tests.handlers.policy.composed").digest_in(sys.argv[1]))

@@ -6,24 +6,24 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, handler, harness
+from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, handler, harness, propagate
 from effectful_agents.errors import AgentsError, ConfigurationError, Denied, StepDenied
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.policy import DecisionLog, Governance, GrantEffects, Limits, Policy, RiskPolicy
 from effectful_agents.handlers.policy.rules import ArgumentRule, PathRule, Redaction, Refuse, Rule, UntrustedContent
 from effectful_agents.operations.policy import Answer, Decision, Disposition, ProposedEffect, decided, request_approval
 from effectful_agents.testing import ScriptedModel, batch, calls
-from tests.handlers.policy.routes import Clerk, assistant, in_body, in_repl, read_mail, send, sent
+from tests.handlers.policy.routes import Clerk, assistant, got, in_body, in_repl, read_mail, send, sent, take
 
 RESTRICTED = {"eval_provider": "restricted", "type_checker": "none"}
 NONE = {"eval_provider": "none", "type_checker": "none"}
 DENY = Policy(lambda effect: Disposition.DENY_STEP if effect.calls(send) else None, "deny")
-got: list[Any] = []
 
 
 @pytest.fixture(autouse=True)
@@ -101,13 +101,6 @@ def test_code_cannot_change_a_policy_of_the_program(code):
 
 
 # --- what the code hands over -----------------------------------------------------------------------------------------
-
-
-@Tool.define
-def read(path: str) -> str:
-    """Read a file."""
-    got.append(path)
-    return "text"
 
 
 @Tool.define
@@ -215,30 +208,23 @@ def test_what_was_decided_about_does_not_change_afterwards():
     assert P not in str(got)
 
 
-@Tool.define(parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})
-def mcp(**arguments: Any) -> str:
-    """Read a file elsewhere."""
-    got.append(arguments)
-    return "text"
-
-
 @Skill.define
 def remote(request: str) -> str:
     """{request}"""
     raise NotHandled
 
 
-@pytest.mark.parametrize("reply", [calls("mcp", path=P), in_repl(f"mcp(path='{P}')")], ids=["json", "code"])
+@pytest.mark.parametrize("reply", [calls("take", path=P), in_repl(f"take(path='{P}')")], ids=["json", "code"])
 @pytest.mark.parametrize(
     "rule",
-    [PathRule("/srv/data"), ArgumentRule(mcp, schema={"properties": {"path": {"enum": ["a"]}}})],
+    [PathRule("/srv/data"), ArgumentRule(take, schema={"properties": {"path": {"enum": ["a"]}}})],
     ids=["path", "schema"],
 )
 def test_arguments_of_a_tool_with_a_schema_by_hand_go_by_their_names(reply, rule):
     attempted(remote, reply, policies=(Governance([rule]),), **RESTRICTED)
     assert got == []
-    amend = Policy(lambda effect: Decision(arguments={"path": "b"}) if effect.calls(mcp) else None)
-    attempted(remote, calls("mcp", path="a"), policies=(amend,), **NONE)
+    amend = Policy(lambda effect: Decision(arguments={"path": "b"}) if effect.calls(take) else None)
+    attempted(remote, calls("take", path="a"), policies=(amend,), **NONE)
     assert got == [{"path": "b"}]
 
 
@@ -601,3 +587,38 @@ def test_a_person_is_told_whose_tool_it_is():
     with handler(harness(**NONE)), handler(model), handler(RiskPolicy()), handler({request_approval: ask}):
         choose("?")
     assert [text.rpartition("(")[2] for text in asked] == ["of Clerk alice)", "of Clerk bob)"]
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["plain", "propagated", "of the program"])
+def test_a_thread_that_a_tool_starts_is_told_of(how, caplog):
+    """It has left the policies behind, which nobody can know; what is carried into it holds."""
+
+    @Tool.define
+    def post(to: str) -> str:
+        """Post a letter."""
+        got.append(to)
+        return "posted"
+
+    @Tool.define
+    def broadcast(people: list[str]) -> str:
+        """Send to several people."""
+        with ThreadPoolExecutor(1) as pool, contextlib.suppress(StepDenied):
+            list(pool.map(propagate(post) if how == "propagated" else post, people))
+        return "done"
+
+    @Skill.define
+    def inform(request: str) -> str:
+        """{request}"""
+        raise NotHandled
+
+    deny = Policy(lambda effect: Disposition.DENY_STEP if effect.calls(post) else None)
+    if how == "of the program":
+        broadcast(["ann", "bob"])
+    else:
+        attempted(inform, calls("broadcast", people=["ann", "bob"]), policies=(deny,), **NONE)
+    assert got == ([] if how == "propagated" else ["ann", "bob"])
+    assert caplog.text.count("which has no handlers") == (how == "plain")
+    assert ("propagate" in caplog.text) == (how == "plain")

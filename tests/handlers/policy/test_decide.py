@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from effectful_agents import NotHandled, Skill, fwd, handler, harness
+from effectful_agents import NotHandled, Skill, Tool, fwd, handler, harness
 from effectful_agents.errors import AgentsError, Denied, MissingHandlerError, StepDenied
-from effectful_agents.handlers.policy import DecisionLog, Policy, RiskPolicy
+from effectful_agents.handlers.policy import DecisionLog, Governance, Policy, RiskPolicy
+from effectful_agents.handlers.policy.rules import Rule
 from effectful_agents.operations.policy import (
     ALLOW,
     Answer,
@@ -24,6 +27,7 @@ from effectful_agents.operations.policy import (
 from effectful_agents.testing import ScriptedModel, calls
 from effectful_agents.types import Risk
 from tests.handlers.policy.routes import ROUTES, TO, Clerk, assistant, forward, in_repl, send, sent, taking
+from tests.ids import shown
 
 DENY = Decision(Disposition.DENY_STEP, "no_mail", "No mails today.")
 
@@ -194,6 +198,49 @@ def test_amendments_that_do_not_fit_or_never_end_are_denied():
         with handler(policy), pytest.raises(StepDenied):
             send(TO)
     assert sent == []
+
+
+@pytest.mark.parametrize("amended", [{"to": 5}, {"to": None}, {"to": ["ann"]}, {"cc": "ann"}], ids=shown)
+@pytest.mark.parametrize("by_code", [False, True], ids=["reply", "code"])
+def test_what_a_policy_amends_is_held_to_the_types(amended, by_code, caplog):
+    policies = (
+        Policy(lambda effect: Decision(arguments=amended) if effect.calls(send) else None, "fix"),
+        Governance([Rule("fix", tool_call=lambda effect: Decision(arguments=amended) if effect.calls(send) else None)]),
+        {decide: lambda effect: Decision(arguments=amended) if effect.calls(send) else fwd()},
+    )
+    for policy, who in zip(policies, ("the policy `fix`", "the rule `fix`", "a policy"), strict=True):
+        caplog.clear()
+        with handler(policy), contextlib.suppress(StepDenied):
+            send(TO) if by_code else attempted("json")
+        assert sent == []
+        assert f"{who} amended the argument `{next(iter(amended))}`" in caplog.text
+        assert "`send`" in caplog.text
+
+
+def test_what_a_policy_amends_may_be_any_value_of_the_type():
+    class Address:
+        """Of a class that has no form in JSON."""
+
+    @Tool.define
+    def write(to: Address, copies: int | None, tags: Sequence[str], at: datetime.date, *more: int, **rest: str) -> str:
+        """Write a letter."""
+        return f"{copies} {tags} {at} {more} {rest}"
+
+    new: dict[str, Any] = {
+        "to": Address(),
+        "copies": None,
+        "tags": ("a",),
+        "at": datetime.date(2026, 12, 24),
+        "more": (1, 2),
+        "word": "b",
+    }
+    with handler(Policy(lambda effect: Decision(arguments=new) if not effect.again else None)):
+        said = write(Address(), 1, ["x"], datetime.date(2026, 1, 1), 3, word="c")
+    assert said == "None ('a',) 2026-12-24 (1, 2) {'word': 'b'}"
+    for name, value in (("to", "ann"), ("copies", 1.5), ("tags", [1]), ("at", "2026"), ("more", (1, "2")), ("word", 3)):
+        with handler(Policy(lambda effect, name=name, value=value: Decision(arguments={name: value}))):
+            with pytest.raises(StepDenied):
+                write(Address(), 1, ["x"], datetime.date(2026, 1, 1), 3, word="c")
 
 
 def test_what_one_policy_amends_another_may_refuse():

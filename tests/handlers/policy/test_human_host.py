@@ -261,6 +261,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
         process.communicate()
 
 
+@pytest.mark.slow  # a shorter one is among the tests of the profile
 def test_a_run_waits_in_one_process_and_goes_on_in_another(processes, tmp_path):
     waits = processes.run("start", "Bob")
     assert (waits["suspended"], waits["question"]) == (True, ["send", {"to": "Bob", "text": "Hello!"}])
@@ -273,6 +274,7 @@ def test_a_run_waits_in_one_process_and_goes_on_in_another(processes, tmp_path):
     assert effects(tmp_path) == [SENT]
 
 
+@pytest.mark.slow  # of threads, each ledger promises the same
 @pytest.mark.parametrize("answers", [("{}", "{}"), ("{}", '{"approved": false}')], ids=["agreed", "at odds"])
 def test_of_two_who_redeem_at_the_same_instant_one_goes_on(processes, tmp_path, answers):
     waits = processes.run("start", "Bob")
@@ -289,6 +291,7 @@ def test_of_two_who_redeem_at_the_same_instant_one_goes_on(processes, tmp_path, 
 
 
 @needs_kill
+@pytest.mark.slow
 def test_a_process_that_is_killed_between_the_answer_and_what_follows_loses_nothing(processes, tmp_path):
     waits = processes.run("start", "Bob")
     assert processes.run("redeem", waits["token"], json.dumps(ANN), "{}", "kill=consumed") is None
@@ -303,6 +306,7 @@ def test_a_process_that_is_killed_between_the_answer_and_what_follows_loses_noth
 
 
 @needs_kill
+@pytest.mark.slow
 def test_of_two_who_resume_after_that_one_goes_on(processes, tmp_path):
     waits = processes.run("start", "Bob")
     assert processes.run("redeem", waits["token"], json.dumps(ANN), "{}", "kill=consumed") is None

@@ -21,8 +21,10 @@ from effectful_agents.errors import (
     JournalError,
     OptionError,
     QuestionChanged,
+    StorageError,
     Suspended,
     TokenExpired,
+    TokenScopeMismatch,
     TokenUsed,
 )
 from effectful_agents.handlers.durability import MemoryCheckpointer
@@ -124,6 +126,7 @@ def test_what_is_amended_is_done_so(way):
         (Answer(approved=False, arguments={"to": "bob"}), "approved"),
         (Answer(approved="yes"), "True or False"),
         (Answer(reason=None), "`reason`"),
+        (Answer(from_nobody=True), "nobody"),
         (Answer(by=3), "`by`"),
         (True, "bool"),
         ("yes", "str"),
@@ -890,3 +893,143 @@ def test_a_token_is_never_written_down(raises):
     written = f"{caught.value} {trial.store.load('run').records}"
     assert not any(token in written for token in tokens)
     assert ledger.questions() == []  # what has no token is not asked
+
+
+# What a policy makes of an answer
+
+
+def test_a_policy_that_amends_back_asks_again_and_in_the_end_nobody_has_refused():
+    """The person says bob, and the policy ann: each time that is another question, and no refusal of the first one."""
+    trial, interaction = Trial(replies=(("dear helper", [calls("send", to="ann"), "done"]),)), people()
+
+    def back_to_ann(effect: Any) -> Any:
+        if effect.name != "send":
+            return None
+        back = {"to": "ann"} if effect.arguments["to"] == "bob" else None
+        return Decision(Disposition.REQUIRE_APPROVAL, "mail", "May it go?", arguments=back)
+
+    policy = Policy(back_to_ann)
+    tokens = set[str]()
+    for _ in range(8):
+        signal = suspension(trial, interaction, policy)
+        assert signal.question.arguments["to"] == "ann"
+        tokens.add(signal.token)
+        interaction.redeem(signal.token, "ann", Answer(arguments={"to": "bob"}))
+    assert len(tokens) == 8
+    trial.run(interaction, policy)
+    assert trial.office.sent == []
+    assert "A rule changes again what a person had changed" in trial.told()
+    # Resumed once more, it is told again.
+    trial.run(people(), policy)
+    assert trial.office.sent == []
+
+
+def test_what_a_policy_amends_back_can_be_approved_so():
+    trial, interaction = Trial(), people()
+
+    def back_to_ann(effect: Any) -> Any:
+        back = {"to": "ann"} if effect.arguments.get("to") == "bob" else None
+        return Decision(Disposition.REQUIRE_APPROVAL, arguments=back) if effect.name == "send" else None
+
+    policy = Policy(back_to_ann)
+    for answer in (Answer(arguments={"to": "bob"}), Answer()):
+        signal = suspension(trial, interaction, policy)
+        interaction.redeem(signal.token, "ann", answer)
+    trial.run(interaction, policy)
+    assert trial.office.sent == SENT
+    trial.run(people(), policy)
+    assert trial.office.sent == SENT
+
+
+# Who answers
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["waits", "answered"])
+def test_an_answer_is_none_to_a_question_that_is_somebody_elses_by_now(answered):
+    trial, intern, chief = Trial(), people(binding="intern"), people(binding="chief")
+    chief.ledger = intern.ledger
+    signal = suspension(trial, intern)
+    if answered:
+        intern.redeem(signal.token, "intern", Answer())
+    other = suspension(trial, chief)
+    assert (other.question.scope, other.token == signal.token) == ("chief", False)
+    chief.redeem(other.token, "chief", Answer())
+    trial.run(chief)
+    assert trial.office.sent == SENT
+
+
+def test_a_scope_is_no_half_of_a_character():
+    with pytest.raises(OptionError, match="binding"):
+        people(binding="\ud83d\ude00")
+    trial, interaction = Trial(), people(binding=lambda question: "\ud83d\ude00")
+    with pytest.raises(ConfigurationError, match="who may answer"):
+        trial.run(interaction)
+    trial, interaction = Trial(), people(binding="\U0001f600")
+    signal = suspension(trial, interaction)
+    with pytest.raises(TokenScopeMismatch):
+        interaction.redeem(signal.token, "\ud83d\ude00", Answer())
+    interaction.redeem(signal.token, "\U0001f600", Answer())
+
+
+# What fails for a moment
+
+
+class Failing(MemoryLedger):
+    """A ledger whose file cannot be reached when one of its methods is called."""
+
+    fails = ""
+
+    def _reached(self, name: str) -> None:
+        if name == self.fails:
+            raise StorageError("the database is locked", path="runs.db")
+
+    def ask(self, question: Any, *, instead_of: str = "") -> Any:
+        self._reached("ask")
+        return super().ask(question, instead_of=instead_of)
+
+    def answer_for(self, run_id: str, step_id: str, digest: str) -> Any:
+        self._reached("answer_for")
+        return super().answer_for(run_id, step_id, digest)
+
+
+@each_way
+@pytest.mark.parametrize("what", ["ask", "answer_for", "binding", "encode_token"])
+def test_what_fails_for_a_moment_is_no_refusal(way, what):
+    broken: list[str] = []
+
+    def binding(question: Any) -> str:
+        if broken:
+            raise KeyError("no directory")
+        return "ann"
+
+    def encode(token: str) -> str:
+        if broken:
+            raise OSError("no key")
+        return token
+
+    ledger, trial = Failing(), Trial(way)
+    options = {"binding": binding} if what == "binding" else {}
+    if what == "encode_token":
+        options = {"encode_token": encode, "decode_token": lambda token: token}
+    interaction = people(ledger, **options)
+
+    def fails() -> None:
+        broken.append(what)
+        ledger.fails = what
+        with pytest.raises((StorageError, KeyError, ConfigurationError)):
+            trial.run(interaction)
+        broken.clear()
+        ledger.fails = ""
+        assert trial.office.sent == []
+        assert trial.status is RunStatus.FAILED
+
+    fails()
+    signal = suspension(trial, interaction)
+    if what != "ask":  # which is not done where the question is kept already
+        fails()
+    interaction.redeem(signal.token, "ann", Answer())
+    if what in ("answer_for", "binding"):
+        fails()
+    trial.run(interaction)
+    assert trial.office.sent == SENT
+    assert trial.status is RunStatus.FINISHED

@@ -114,6 +114,7 @@ print(json.dumps(won), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_of_several_processes_each_question_is_answered_by_one(tmp_path):
     path = tmp_path / "runs.db"
     ledger = SqliteLedger(path)
@@ -155,13 +156,50 @@ def test_what_is_no_json_is_not_kept(tmp_path):
     assert ledger.find("t") == question("t")
 
 
-def test_a_damaged_row_is_told(tmp_path):
+DEEP = "[" * 100_000
+DAMAGES = {
+    "question = '[1]'": "",
+    'question = \'{"text": "?", "name": 5}\'': "`name`",
+    'question = \'{"text": "?", "arguments": []}\'': "`arguments`",
+    f"question = '{DEEP}'": "",
+    "state = 'thinking'": "",
+    "digest = x'ff'": "UTF-8",
+    "answer = NULL": "without an answer",
+    "state = 'waiting'": "with an answer",
+    "answer = '[]'": "",
+    'answer = \'{"approved": "no"}\'': "`approved`",
+    "answer = '{\"reason\": 5}'": "`reason`",
+    "answer = '{\"arguments\": [1]}'": "`arguments`",
+    "answer = '{\"colour\": 1}'": "",
+    f"answer = '{DEEP}'": "",
+}
+
+
+@pytest.mark.parametrize(("damage", "said"), DAMAGES.items(), ids=[key[:40] for key in DAMAGES])
+def test_a_damaged_row_is_told_and_keeps_nobody_from_the_others(damage, said, tmp_path, caplog):
     ledger = SqliteLedger(tmp_path / "runs.db")
     ledger.ask(question("t"))
+    ledger.consume("t", Answer(), 15.0)
+    other = ledger.ask(question("other", run_id="s"))
     with ledger._database.writing() as connection:
-        connection.execute("UPDATE approvals SET question = '[1]'")
-    with pytest.raises(StorageError, match="damaged"):
+        connection.execute(f"UPDATE approvals SET {damage} WHERE token_id = 't'")
+    with pytest.raises(StorageError, match=f"damaged.*{said}"):
         ledger.find("t")
+    assert ledger.questions() == [other]
+    assert "the run 'r' is left out" in caplog.text
+
+
+def test_a_file_has_questions_or_not(tmp_path):
+    journal, ledger, text = tmp_path / "journal.db", tmp_path / "questions.db", tmp_path / "notes.txt"
+    SqliteCheckpointer(journal).append(step("r", "000001-tool"))
+    assert not SqliteLedger.is_in(journal)
+    assert not SqliteLedger.is_in(journal)  # and has none for having been looked at
+    SqliteLedger(ledger)
+    assert SqliteLedger.is_in(ledger)
+    text.write_text("Milk. " * 1000)
+    for path in (text, tmp_path / "nothing.db"):
+        with pytest.raises(StorageError, match=path.name):
+            SqliteLedger.is_in(path)
 
 
 def test_a_file_it_has_to_be():

@@ -6,6 +6,7 @@ import contextlib
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -125,8 +126,19 @@ def settle_as_it_was(store: Mortal, step_id: str, office: Office) -> None:
 
 
 @given(turns=TURNS, said=ANSWERS, lives=LIVES, data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_mail_arrives_as_it_was_approved_and_once(turns, said, lives, data):
+    check_mails(turns, said, lives, data)
+
+
+@pytest.mark.slow
+@given(turns=TURNS, said=ANSWERS, lives=LIVES, data=st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_mail_of_many_programs_arrives_as_it_was_approved_and_once(turns, said, lives, data):
+    check_mails(turns, said, lives, data)
+
+
+def check_mails(turns: Any, said: Any, lives: Any, data: Any) -> None:
     office = Office(turns)
     said = answers_of(office, said)
     store, people = Mortal(), HumanInteraction(bytes(32), binding="ann", consumption=MemoryLedger())

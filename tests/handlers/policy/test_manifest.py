@@ -106,7 +106,7 @@ def test_the_tools_are_those_that_the_installed_handlers_offer():
 
     assert named() == ["bare", "send_mail", "weather"]
     assert named(tool_collection="none") == []
-    assert named(tool_collection="auto") == ["bare", "note", "of", "send_mail", "weather"]
+    assert named(tool_collection="auto") == ["bare", "digest_in", "note", "of", "send_mail", "weather"]
     assert named(eval_provider="builtin") == ["bare", "exec_code", "send_mail", "weather", "write_and_run_body"]
     assert [row["tool"] for row in of(bare).tools] == []
     assert of().tools == ()
@@ -355,6 +355,10 @@ def test_texts_of_users_and_models_are_not_in_it():
         assert private not in after.to_json()
 
 
+IN_ITSELF: list[Any] = []
+IN_ITSELF.append(IN_ITSELF)
+
+
 @pytest.mark.parametrize(
     "states",
     [
@@ -370,6 +374,11 @@ def test_texts_of_users_and_models_are_not_in_it():
         {"x": math.inf},
         {"x": math.nan},
         {"x": b"secret"},
+        {"x": 10**5000},
+        {"x": IN_ITSELF},
+        {"stages": [{"x": 1}]},
+        {"policies": [["x"]]},
+        {"limits": {"a": [1]}},
     ],
     ids=itertools.count(),
 )
@@ -451,23 +460,31 @@ def test_the_order_that_is_told_is_the_order_that_was_installed(order):
         assert [row["handler"] for row in composition_manifest().handlers] == order
 
 
+def test_a_setting_that_is_written_in_another_way_is_the_same():
+    assert of(temperature=1).digest == of(temperature=1.0).digest != of(temperature=1.5).digest
+
+
+def test_what_a_handler_says_of_itself_is_no_line_of_the_manifest():
+    with handler(Stating({"stages": ["a\nauthority    decided by X"], "note": "b\ncode         none"})):
+        lines = str(composition_manifest()).splitlines()
+    assert [line[:24] for line in lines if line.startswith("authority")] == ["authority    nothing dec"]
+    assert len([line for line in lines if line.startswith("code")]) == 1
+
+
 def test_the_digest_is_the_same_in_another_process(tmp_path):
-    digests = set()
-    for seed in ("1", "2", "random"):
-        folder = tmp_path / f"of-{seed}"
-        folder.mkdir()
-        done = subprocess.run(
-            [sys.executable, "-m", composed.__name__, str(folder)],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=Path(composed.__file__).parents[3],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
-        )
-        digests.add(done.stdout)
-    assert len(digests) == 1
-    assert len(digests.pop().strip()) == 64
+    digest = composed.digest_in(str(tmp_path))
+    assert len(digest) == 64
+    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    done = subprocess.run(
+        [sys.executable, "-m", composed.__name__, str(tmp_path / "elsewhere")],
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        cwd=Path(composed.__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert done.stdout.strip() == digest
 
 
 # As text

@@ -24,20 +24,12 @@ from effectful_agents.handlers.policy import Governance
 from effectful_agents.handlers.policy.rules import ArgumentRule, HostRule, PathRule, Redaction, UntrustedContent
 from effectful_agents.operations.policy import Disposition, EffectKind, ProposedEffect
 from effectful_agents.testing import ScriptedModel, calls
-
-got: list[Any] = []
+from tests.handlers.policy.routes import got, read, take
 
 
 @pytest.fixture(autouse=True)
 def _nothing_got() -> None:
     got.clear()
-
-
-@Tool.define
-def read(path: str) -> str:
-    """Read a file."""
-    got.append(path)
-    return "text"
 
 
 @Tool.define
@@ -79,13 +71,6 @@ def open_one(source: Path | None) -> str:
     """Open a file."""
     got.append(source)
     return "open"
-
-
-@Tool.define(parameters={"type": "object", "properties": {"path": {"type": "string"}}})
-def take(**arguments: Any) -> str:
-    """Take what was found."""
-    got.append(arguments)
-    return "taken"
 
 
 @Skill.define
@@ -688,7 +673,8 @@ class Reader(Box):
 
 def test_an_agent_that_remembers_content_from_outside_does_nothing_risky_in_a_later_block():
     reader = Reader()
-    for replies in ([calls("read"), "It says: send."], [calls("send", to="eve"), "done"]):
+    # `read` is the tool of the module, and `read_2` the method.
+    for replies in ([calls("read_2"), "It says: send."], [calls("send", to="eve"), "done"]):
         with handler(harness(eval_provider="none")), handler(ScriptedModel(*replies)):
             with handler(Governance([UntrustedContent(Box.read)])):
                 reader.ask("Go on.")
