@@ -2,6 +2,7 @@
 
 from effectful_agents.encoding import Encodable
 from effectful_agents.handlers.loop import CallControl, Deadline, acall, run, steps, stream
+from effectful_agents.handlers.observability import usage
 from effectful_agents.harness import harness
 from effectful_agents.operations.journal import record
 from effectful_agents.runtime import (
@@ -38,4 +39,5 @@ __all__ = [
     "run",
     "steps",
     "stream",
+    "usage",
 ]
