@@ -1,0 +1,93 @@
+"""Bodies that a provider once sent, read by LiteLLM as if they came now. Nothing is sent anywhere."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from effectful_agents.errors import OptionError
+from effectful_agents.handlers.provision.http.transport import load
+from effectful_agents.handlers.provision.litellm import _load, _send
+from effectful_agents.messages import Response
+from effectful_agents.messages.exchange import settings_of_a_service
+
+__all__ = ["read_recorded"]
+
+_KEYS: Mapping[str, Mapping[str, Any]] = {
+    "bedrock": {
+        "aws_access_key_id": "recorded",
+        "aws_secret_access_key": "recorded",
+        "aws_region_name": "us-east-1",
+    },
+}
+"""What some services are reached with in the place of a key."""
+_MODELS: Mapping[str, str] = {"bedrock": "converse/recorded"}
+"""The model where none is said, for services that have several forms of bodies."""
+
+
+def read_recorded(provider: str, body: bytes, kind: str, request: Mapping[str, Any], *, stream: bool) -> Response:
+    """The reply that a body holds, as LiteLLM reads it for a request; its pieces are told where it is a stream.
+
+    Args:
+        provider: The provider, as LiteLLM names it; the model may follow after a `/`.
+        body: The body.
+        kind: Its type, as HTTP names it.
+        request: The request that it answers. What it says of a service is left out.
+        stream: Whether the body is a stream.
+
+    Raises:
+        OptionError: LiteLLM knows no such provider.
+        AgentsError: As a request that is sent. A body that is no reply is a `ProviderError`.
+    """
+    model = _model(provider, str(request.get("model") or ""))
+    service = _service(model)
+    left_out = {*settings_of_a_service(request), "model", "num_retries", "timeout"}
+    kept = {name: value for name, value in request.items() if name not in left_out}
+    reached_with = _KEYS.get(service, {"api_key": "recorded"})
+    with _client(body, kind) as client:
+        return _send({**kept, **reached_with, "model": model, "client": client, "num_retries": 0, "stream": stream})
+
+
+def _model(provider: str, asked: str) -> str:
+    service, _, model = provider.partition("/")
+    if model:
+        return provider
+    # The form of some requests, and so of replies, depends on the model.
+    return asked if asked.startswith(f"{service}/") else f"{service}/{_MODELS.get(service, 'recorded')}"
+
+
+def _service(model: str) -> str:
+    litellm = _load()
+    try:
+        _, service, *_ = litellm.get_llm_provider(model)
+    except litellm.BadRequestError as error:
+        raise OptionError(
+            f"LiteLLM knows no provider `{model.partition('/')[0]}`; `provider` is one as in the names of models, such "
+            "as 'anthropic' or 'gemini', or 'openai-compatible'."
+        ) from error
+    return service
+
+
+@contextlib.contextmanager
+def _client(body: bytes, kind: str) -> Generator[Any]:
+    """What LiteLLM sends a request with, in the place of its own client and of OpenAI's, which it has for some."""
+    import openai  # noqa: PLC0415 - loaded by LiteLLM
+    from litellm.llms.custom_httpx.http_handler import HTTPHandler  # noqa: PLC0415 - takes seconds to load
+
+    httpx = load()
+
+    def answer(request: Any) -> Any:
+        return httpx.Response(200, content=body, headers={"content-type": kind})
+
+    client = httpx.Client(transport=httpx.MockTransport(answer))
+    as_openai = openai.OpenAI(api_key="recorded", base_url="http://recorded.invalid/v1", http_client=client)
+
+    class Recorded(HTTPHandler):
+        recorded_body = True
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(as_openai, name)
+
+    with client:
+        yield Recorded(client=client)
