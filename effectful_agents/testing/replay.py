@@ -52,9 +52,9 @@ class ReplayModel(ObjectInterpretation[Any, Any]):
         requests: The requests that came, in order; each keeps the messages that it had when it came.
 
     Raises:
-        OptionError: `provider` is no text, or a body no path; from `completion`: LiteLLM knows no such provider.
+        OptionError: `provider` is no text, or a body no path.
         OSError: A body cannot be read.
-        ConfigurationError: From `completion`, when all bodies have been served.
+        ConfigurationError: From `completion`, when all bodies have been served, or LiteLLM knows no such provider.
 
     >>> from pathlib import Path
     >>> from effectful_agents import handler

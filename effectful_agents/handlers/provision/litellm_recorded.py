@@ -6,9 +6,8 @@ import contextlib
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from effectful_agents.errors import OptionError
 from effectful_agents.handlers.provision.http.transport import load
-from effectful_agents.handlers.provision.litellm import _load, _send
+from effectful_agents.handlers.provision.litellm import _send
 from effectful_agents.messages import Response
 from effectful_agents.messages.exchange import settings_of_a_service
 
@@ -22,7 +21,7 @@ _KEYS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """What some services are reached with in the place of a key."""
-_MODELS: Mapping[str, str] = {"bedrock": "converse/recorded"}
+_MODELS: Mapping[str, str] = {"bedrock": "converse/anthropic.claude-sonnet-4-5-20250929-v1:0"}
 """The model where none is said, for services that have several forms of bodies."""
 
 
@@ -37,14 +36,13 @@ def read_recorded(provider: str, body: bytes, kind: str, request: Mapping[str, A
         stream: Whether the body is a stream.
 
     Raises:
-        OptionError: LiteLLM knows no such provider.
-        AgentsError: As a request that is sent. A body that is no reply is a `ProviderError`.
+        ConfigurationError: LiteLLM knows no such provider.
+        AgentsError: As from a request that is sent. A body that is no reply is a `ProviderError`.
     """
     model = _model(provider, str(request.get("model") or ""))
-    service = _service(model)
     left_out = {*settings_of_a_service(request), "model", "num_retries", "timeout"}
     kept = {name: value for name, value in request.items() if name not in left_out}
-    reached_with = _KEYS.get(service, {"api_key": "recorded"})
+    reached_with = _KEYS.get(model.partition("/")[0], {"api_key": "recorded"})
     with _client(body, kind) as client:
         return _send({**kept, **reached_with, "model": model, "client": client, "num_retries": 0, "stream": stream})
 
@@ -55,18 +53,6 @@ def _model(provider: str, asked: str) -> str:
         return provider
     # The form of some requests, and so of replies, depends on the model.
     return asked if asked.startswith(f"{service}/") else f"{service}/{_MODELS.get(service, 'recorded')}"
-
-
-def _service(model: str) -> str:
-    litellm = _load()
-    try:
-        _, service, *_ = litellm.get_llm_provider(model)
-    except litellm.BadRequestError as error:
-        raise OptionError(
-            f"LiteLLM knows no provider `{model.partition('/')[0]}`; `provider` is one as in the names of models, such "
-            "as 'anthropic' or 'gemini', or 'openai-compatible'."
-        ) from error
-    return service
 
 
 @contextlib.contextmanager
@@ -85,6 +71,10 @@ def _client(body: bytes, kind: str) -> Generator[Any]:
 
     class Recorded(HTTPHandler):
         recorded_body = True
+
+        def post(self, *args: Any, **kwargs: Any) -> Any:
+            sends = as_openai.post if "cast_to" in kwargs else super().post
+            return sends(*args, **kwargs)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(as_openai, name)
