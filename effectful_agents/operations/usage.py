@@ -62,18 +62,12 @@ def answered(request: Request) -> Response:
     outer = _told.get()
     _told.set(True)
     try:
-        reply = completion(**request)
-    except BaseException as error:
-        with shielded():  # what ends here may have been stopped
-            tell_usage(_used(request, getattr(error, "response", None), error))
-        raise
+        return _counted(request, lambda: completion(**request), tell_usage)
     finally:
         _told.set(outer)
-    tell_usage(_used(request, reply))
-    return reply
 
 
-def tell_replayed(request: Request, reply: Any) -> None:
+def tell_replayed(request: Mapping[str, Any], reply: Any) -> None:
     """Tell what a request had used whose reply comes from a journal."""
     if tell_usage in interpretation():
         tell_usage(dataclasses.replace(_used(request, reply), replayed=True))
@@ -84,15 +78,18 @@ def counted(request: Mapping[str, Any], add: Callable[[RequestUsage], None]) -> 
 
     That is a request which a program makes itself with `completion`. It is counted by a handler that it passes.
     """
-    if _told.get():
-        return fwd()
+    return fwd() if _told.get() else _counted(request, fwd, add)
+
+
+def _counted(request: Mapping[str, Any], ask: Callable[[], Response], add: Callable[[RequestUsage], None]) -> Response:
     try:
-        reply = fwd()
+        reply = ask()
     except BaseException as error:
-        with shielded():
+        with shielded():  # what ends here may have been stopped, and was paid for all the same
             add(_used(request, getattr(error, "response", None), error))
         raise
-    add(_used(request, reply))
+    with shielded():
+        add(_used(request, reply))
     return reply
 
 

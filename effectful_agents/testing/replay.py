@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -109,7 +109,7 @@ class ReplayModel(ObjectInterpretation[Any, Any]):
             return read_recorded(self.provider, body, kind, request, stream=stream)
 
         @contextlib.contextmanager
-        def serve(sent: bytes, timeout: float | None) -> Iterator[Answer]:
+        def serve(sent: bytes, timeout: float | None) -> Generator[Answer]:
             yield Answer(200, {"content-type": kind or "application/json"}, iter([body]))
 
         asked = Asked(str(path), request.get("model") or "", _COMPATIBLE)

@@ -241,5 +241,5 @@ def test_a_server_that_sends_them_gives_the_same(server: Server, service: str, s
 def test_when_the_bodies_have_run_out_it_is_said_with_the_last_message():
     with handler(ReplayModel(body("openai", ANSWER, streamed=False))):
         completion(messages=HI)
-        with pytest.raises(ConfigurationError, match="given 1 body .*user, 'hi'"):
+        with pytest.raises(ConfigurationError, match=r"given 1 body .*user, 'hi'"):
             completion(messages=HI)
