@@ -283,7 +283,6 @@ ORDERED: tuple[Ordered, ...] = (
         Ordered(ScriptedModel, inner, _ANSWERS)
         for inner in (LiteLLMConfigurer, Fallback, ProgressDisplay, RichTerminalRenderer)
     ),
-    Ordered(ReplayModel, HistoryCompactor, _ANSWERS, _SHORT),
     *(
         Ordered(ReplayModel, inner, _ANSWERS)
         for inner in (ScriptedModel, LiteLLMConfigurer, Fallback, ProgressDisplay, RichTerminalRenderer)
