@@ -34,8 +34,8 @@ def cost_of(model: str, usage: Usage) -> float | None:
     True
     """
     service, _, name = model.partition("/")
-    if service in _ON_THIS_MACHINE and name and not name.endswith(_ELSEWHERE):
-        return 0.0
+    if service in _ON_THIS_MACHINE and name:
+        return None if name.endswith(_ELSEWHERE) else 0.0
     prices = next((found for name in _names(model) if (found := _prices().get(name))), None)
     if not prices or usage.input is None or usage.output is None:
         return None

@@ -1,4 +1,4 @@
-"""`ReplayModel` on bodies that speak OpenAI's dialect, and `split_sse`; other dialects are in provision/test_recorded."""
+"""`ReplayModel` on bodies in OpenAI's dialect, and `split_sse`; other dialects are in provision/test_recorded."""
 
 from __future__ import annotations
 
