@@ -142,9 +142,11 @@ def _first(usage: Any, *paths: tuple[str, ...]) -> int | None:
     for path in paths:
         value = usage
         for name in path:
-            value = value.get(name) if isinstance(value, Mapping) else None
-        count = token_count(value)
-        if count is not None:
+            # Every reply is read here, most of it is not there, and to ask an abstract class takes a while.
+            if value is None:
+                break
+            value = value.get(name) if type(value) is dict or isinstance(value, Mapping) else None
+        if value is not None and (count := token_count(value)) is not None:
             return count
     return None
 

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 from effectful_agents.handlers.provision.http.transport import load
-from effectful_agents.handlers.provision.litellm import _send
+from effectful_agents.handlers.provision.litellm import _load, _send
 from effectful_agents.messages import Response
 from effectful_agents.messages.exchange import settings_of_a_service
 
@@ -58,10 +58,8 @@ def _model(provider: str, asked: str) -> str:
 @contextlib.contextmanager
 def _client(body: bytes, kind: str) -> Generator[Any]:
     """What LiteLLM sends a request with, in the place of its own client and of OpenAI's, which it has for some."""
+    litellm, httpx = _load(), load()
     import openai  # noqa: PLC0415 - loaded by LiteLLM
-    from litellm.llms.custom_httpx.http_handler import HTTPHandler  # noqa: PLC0415 - takes seconds to load
-
-    httpx = load()
 
     def answer(request: Any) -> Any:
         return httpx.Response(200, content=body, headers={"content-type": kind})
@@ -69,7 +67,7 @@ def _client(body: bytes, kind: str) -> Generator[Any]:
     client = httpx.Client(transport=httpx.MockTransport(answer))
     as_openai = openai.OpenAI(api_key="recorded", base_url="http://recorded.invalid/v1", http_client=client)
 
-    class Recorded(HTTPHandler):
+    class Recorded(litellm.HTTPHandler):
         recorded_body = True
 
         def post(self, *args: Any, **kwargs: Any) -> Any:
