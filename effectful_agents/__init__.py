@@ -1,5 +1,7 @@
 """Agents as Python functions whose bodies a language model supplies, run by handlers that you compose."""
 
+from typing import TYPE_CHECKING, Any
+
 from effectful_agents.encoding import Encodable
 from effectful_agents.handlers.loop import CallControl, Deadline, acall, run, steps, stream
 from effectful_agents.harness import harness
@@ -14,6 +16,9 @@ from effectful_agents.runtime import (
     propagate,
 )
 from effectful_agents.types import Agent, Risk, Skill, Tool
+
+if TYPE_CHECKING:
+    from effectful_agents.handlers.observability import usage
 
 __version__ = "0.1.0"
 
@@ -38,4 +43,14 @@ __all__ = [
     "run",
     "steps",
     "stream",
+    "usage",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The family of handlers that it is from is loaded when it is used.
+    if name == "usage":
+        from effectful_agents.handlers.observability import usage  # noqa: PLC0415 - see above
+
+        return usage
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ from effectful_agents.tracebacks import describe_exception, summary
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from effectful_agents.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+    from effectful_agents.messages import AssistantMessage, Message, Response, ToolCall, ToolMessage, UserMessage
 
 __all__ = ["DecodingError", "ResultDecodingError", "ToolCallDecodingError", "ToolCallExecutionError"]
 
@@ -21,9 +21,12 @@ class DecodingError[E: BaseException](AgentsError, abc.ABC):
 
     Attributes:
         original_error: What went wrong while decoding.
+        response: All of the reply, where whoever received it refused it: nobody further inside has seen it, and it was
+            paid for.
     """
 
     original_error: E
+    response: Response | None = None
     # The model samples: asked again, it often gets it right.
     retryable = True
 

@@ -19,7 +19,6 @@ from effectful_agents.operations.loop import (
     DecodedToolCall,
     ToolResult,
     call_tool,
-    completion,
     model_in_use,
     send_request,
 )
@@ -36,6 +35,7 @@ from effectful_agents.operations.steps import (
     emit,
     ids_of_call,
 )
+from effectful_agents.operations.usage import answered, tell_replayed
 from effectful_agents.runtime import fwd, handler, interpretation
 from effectful_agents.types import Skill
 
@@ -47,14 +47,18 @@ def ask(request: Request) -> Response:
     ids = current_ids()
     if ids is None or ids.skill is None:
         _authorize_request(request)
-        return completion(**request)
+        return answered(request)
     step_id = ids.next("model")
     below = ids.below(step_id)
     _authorize_request(request, step_id, ids.run_id)
 
+    made = False
+
     def complete() -> Response:
+        nonlocal made
+        made = True
         with below:
-            return completion(**request)
+            return answered(request)
 
     if not _is_followed():
         return complete()
@@ -69,6 +73,8 @@ def ask(request: Request) -> Response:
     except Exception as error:
         _tell_end_of(step, error=error)
         raise
+    if not made:
+        tell_replayed(request, completed.response)
     emit(completed)
     return cast(Response, completed.response)
 

@@ -65,6 +65,7 @@ from effectful_agents.operations.prompt import section
 from effectful_agents.operations.session import exec_code, repl_env, repl_history
 from effectful_agents.operations.steps import ModelStep, Phase, emit
 from effectful_agents.operations.templates import skill_prompt
+from effectful_agents.operations.usage import RequestUsage, tell_usage
 from effectful_agents.operations.world import fresh_id, now, random, sleep
 
 USER: Any = {"role": "user", "content": "?"}
@@ -151,6 +152,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     code.exec: lambda: code.exec(BYTECODE, {}),
     code.eval: lambda: code.eval(EXPRESSION, {}),
     emit: lambda: emit(StreamStart()),
+    tell_usage: lambda: tell_usage(RequestUsage(model="gpt-5-mini", usage=Usage(input=1, output=1), skill=ask)),
     exec_code: lambda: exec_code(BYTECODE),
     repl_env: lambda: repl_env(),
     repl_history: lambda: repl_history(),

@@ -14,7 +14,7 @@ import pydantic
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler
 from effectful_agents.operations.loop import completion
 from effectful_agents.runtime import Layers
-from effectful_agents.testing import ScriptedModel, batch, calls, says
+from effectful_agents.testing import ReplayModel, ScriptedModel, batch, calls, says
 from tests.laws.registry import ABSENT, SAMPLES, Make, Surroundings
 
 
@@ -166,7 +166,7 @@ def outcome(program: Program, stack: Sequence[type], samples: Mapping[type, Make
     with tempfile.TemporaryDirectory() as folder:
         around = Surroundings(Path(folder), program.replies or ())
         handlers = [samples[cls](around) for cls in stack if program.replies is not None or cls is not ScriptedModel]
-        models = [one for one in handlers if isinstance(one, ScriptedModel)]
+        models = [one for one in handlers if isinstance(one, ScriptedModel | ReplayModel)]
         guide = Guide()
         with handler(Layers(*handlers)):
             try:
@@ -175,7 +175,7 @@ def outcome(program: Program, stack: Sequence[type], samples: Mapping[type, Make
                 value = f"{type(error).__name__}: {error}"
         return Outcome(
             value=value,
-            requests=json.dumps(models[-1].requests if models else []),
+            requests=json.dumps([request for model in models for request in model.requests]),
             history=json.dumps(guide.__history__),
             dumped=around.dump.read_text() if around.dump.exists() else "",
             shown=bool(around.terminal.getvalue()),

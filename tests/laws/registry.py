@@ -43,7 +43,7 @@ from effectful_agents.handlers.legibility import (
 )
 from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, PartialAnswers
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools, RecallPrompter
-from effectful_agents.handlers.observability import SystemPromptDumper
+from effectful_agents.handlers.observability import SystemPromptDumper, UsageMeter
 from effectful_agents.handlers.observability.langfuse import LangfuseTracer
 from effectful_agents.handlers.observability.logging import StepLogger
 from effectful_agents.handlers.observability.progress import ProgressDisplay
@@ -78,10 +78,11 @@ from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_t
 from effectful_agents.operations.memory import Memory, MemoryScope, recalled
 from effectful_agents.operations.policy import EffectKind
 from effectful_agents.operations.steps import emit
-from effectful_agents.testing import ScriptedModel
+from effectful_agents.testing import ReplayModel, ScriptedModel
 
 ABSENT = "local/absent.gguf"
 """A local model that there is not: who is asked for it says so at once."""
+BODY = Path(__file__).parents[1] / "recorded" / "openai" / "answer.sse"
 NOWHERE = "http://127.0.0.1:9/v1"
 """An address at which nobody answers."""
 
@@ -127,6 +128,8 @@ def _all_but(*names: str) -> ToolRouter:
 
 SAMPLES: Mapping[type, Make] = {
     # In the order in which they stand in a stack, outermost first.
+    # Of streams: what came whole is marked where somebody listens.
+    ReplayModel: lambda around: ReplayModel(*[BODY] * 50),
     ScriptedModel: lambda around: ScriptedModel(*around.replies),
     AgentLoop: lambda around: AgentLoop(turns=5),
     DeferredTools: lambda around: DeferredTools(threshold=0, always=["measure", "break_down"]),
@@ -159,6 +162,7 @@ SAMPLES: Mapping[type, Make] = {
     Policy: lambda around: Policy(lambda effect: None),
     Governance: lambda around: Governance([Redaction()]),
     DecisionLog: lambda around: DecisionLog(),
+    UsageMeter: lambda around: UsageMeter(),
     PartialAnswers: lambda around: PartialAnswers(),
     TyTypeChecker: lambda around: TyTypeChecker(),
     MypyTypeChecker: lambda around: MypyTypeChecker(),
@@ -298,6 +302,10 @@ ORDERED: tuple[Ordered, ...] = (
     *(
         Ordered(ScriptedModel, inner, _ANSWERS)
         for inner in (LiteLLMConfigurer, Fallback, ProgressDisplay, RichTerminalRenderer)
+    ),
+    *(
+        Ordered(ReplayModel, inner, _ANSWERS)
+        for inner in (ScriptedModel, LiteLLMConfigurer, Fallback, ProgressDisplay, RichTerminalRenderer)
     ),
     Ordered(
         LiteLLMConfigurer,

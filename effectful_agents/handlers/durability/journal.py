@@ -155,6 +155,7 @@ class Journal(ObjectInterpretation[Any, Any]):
             return value
         form = CallForm(ids.next("call"), skill, args, kwargs)
         if run.finished and skill.agent is None and (found := run.recorded(form)):
+            run.tell_used_below(form.step_id)
             return run.result_of(form, found.body)
 
         def make() -> Any:

@@ -25,6 +25,8 @@ from effectful_agents.handlers.durability.runs import unsettled
 from effectful_agents.operations.recorded import difference
 from effectful_agents.operations.records import SCHEMA, Checkpointer, Durability, Lease, Phase, Record, RunStore
 from effectful_agents.operations.steps import StepIds
+from effectful_agents.operations.usage import tell_replayed, tell_usage
+from effectful_agents.runtime import interpretation
 from effectful_agents.tracebacks import summary
 
 __all__ = ["Run"]
@@ -157,6 +159,14 @@ class Run:
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
+    def tell_used_below(self, step_id: str) -> None:
+        """Tell what the requests had used that a step made which is answered whole, and not made again."""
+        if tell_usage in interpretation():
+            for asked in self._replay.below(step_id):
+                came = self._replay.state.completed(asked.step_id) if asked.kind == "model" else None
+                if came is not None:
+                    tell_replayed(asked.body, came.body.get("response"))
+
     def attempt_of(self, step_id: str) -> tuple[int, bool] | None:
         """Which attempt of a step comes now, and whether it is answered from the journal; None where it is new."""
         known = self._replay.of(step_id)
@@ -210,6 +220,7 @@ class Run:
         """
         pending = Pending(self, form)
         if pending.is_answered:
+            self.tell_used_below(form.step_id)
             return pending.answer()
         with pending, ids or contextlib.nullcontext():
             result = body()
@@ -220,6 +231,7 @@ class Run:
         with contextlib.closing(coroutine):
             pending = Pending(self, form)
             if pending.is_answered:
+                self.tell_used_below(form.step_id)
                 return pending.answer()
             with pending, ids:
                 result = await coroutine

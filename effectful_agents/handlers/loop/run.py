@@ -8,10 +8,11 @@ from collections.abc import Callable, Coroutine, Iterable, MutableSequence
 from typing import Any, overload
 
 from effectful_agents.errors import ConfigurationError
-from effectful_agents.messages import Message, Response, Usage
+from effectful_agents.messages import Message, Usage
 from effectful_agents.messages.mending import mended
 from effectful_agents.operations.history import conversation
 from effectful_agents.operations.loop import completion
+from effectful_agents.operations.usage import RequestUsage, counted, tell_usage
 from effectful_agents.runtime import bridged, fwd, handler, wait
 from effectful_agents.runtime.bridge import named
 from effectful_agents.types import History, Skill
@@ -75,12 +76,15 @@ def run[**P, T](
         opened.append(fwd() if history is None else History(mended(history)))
         return opened[0]
 
-    def counted(**_: Any) -> Response:
-        response: Response = fwd()
-        used.append(Usage.from_wire(response.get("usage")))
-        return response
+    def count(request: RequestUsage) -> None:
+        if not request.replayed:
+            used.append(request.usage)
 
-    with handler({conversation: continued, completion: counted}):
+    def told(request: RequestUsage) -> None:
+        count(request)
+        fwd()
+
+    with handler({conversation: continued, tell_usage: told, completion: lambda **request: counted(request, count)}):
         value = completed(skill, args, kwargs)
     return CallResult(value, list(opened[0]) if opened else [], sum(used, Usage()))
 

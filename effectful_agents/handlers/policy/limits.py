@@ -23,7 +23,7 @@ from effectful_agents.operations.policy import (
     decide,
     tell_decided,
 )
-from effectful_agents.operations.prices import cost_of
+from effectful_agents.operations.prices import cost_of, model_of
 from effectful_agents.operations.steps import ModelStep, StepEvent
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import (
@@ -185,7 +185,7 @@ class Limits(ObjectInterpretation[Any, Any]):
         spent = self._spent
         if isinstance(completed, ModelStep) and spent is not None and (self.tokens, self.cost) != (None, None):
             usage = used_by(completed.request, completed.response)
-            spent.add(usage, self._cost(_model_of(completed), usage))
+            spent.add(usage, self._cost(model_of(completed.request, completed.response), usage))
         return completed
 
     def _cost(self, model: str, usage: Usage) -> float:
@@ -252,12 +252,6 @@ class _Spent(StopScope):
         with self._counting:
             self.tokens += (usage.input or 0) + (usage.output or 0)
             self.cost += cost
-
-
-def _model_of(step: ModelStep) -> str:
-    response: Any = step.response
-    named = response.get("model") if isinstance(response, Mapping) else None
-    return str(named or step.request.get("model") or "")
 
 
 def _now() -> float:

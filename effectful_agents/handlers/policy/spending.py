@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from effectful_agents.messages import Usage
+from effectful_agents.messages.usage import token_count
 from effectful_agents.operations.counting import estimate_tokens
 
 __all__ = ["used_by"]
@@ -27,10 +28,10 @@ def used_by(request: Mapping[str, Any], response: Any) -> Usage:
     response = response if isinstance(response, Mapping) else {}
     usage = response.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
-    read = _number(usage.get("prompt_tokens")) or _number(usage.get("input_tokens"))
-    written = _number(usage.get("completion_tokens"))
-    written = _number(usage.get("output_tokens")) if written is None else written
-    total = _number(usage.get("total_tokens")) or 0
+    read = token_count(usage.get("prompt_tokens")) or token_count(usage.get("input_tokens"))
+    written = token_count(usage.get("completion_tokens"))
+    written = token_count(usage.get("output_tokens")) if written is None else written
+    total = token_count(usage.get("total_tokens")) or 0
     estimated = not read or not written  # 0 tokens of a prompt, or of a reply, cannot be
     if read:
         written = written or _of_messages(_replies(response))
@@ -45,18 +46,6 @@ def used_by(request: Mapping[str, Any], response: Any) -> Usage:
     cached = min(max(known.cache_read or 0, 0), read)
     kept = min(max(known.cache_write or 0, 0), read - cached)
     return Usage(input=read, output=written, cache_read=cached, cache_write=kept, estimated=estimated)
-
-
-def _number(value: Any) -> int | None:
-    """A reported number of tokens, in whatever form; None where it is none."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS:
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if 0 <= value < 10**_DIGITS and value == int(value) else None
-
-
-_DIGITS = 15
 
 
 def _replies(response: Mapping[str, Any]) -> Sequence[Any]:

@@ -166,7 +166,7 @@ class _Attempt:
         """Ask for the reply in one piece, and tell of it."""
         request = {name: value for name, value in self._request.items() if name != "stream_options"}
         with _within_litellm(request):
-            reply = response(_ask(_arguments(request)))
+            reply = response(_ask(_arguments(request)), _load())
         return tell_whole(reply)
 
     def streamed(self) -> Response:
@@ -194,7 +194,7 @@ class _Attempt:
                     self.begun = True
                     emit(event)
         finally:
-            _close(stream)
+            _close(stream, self._request)
         if not self.begun:
             return None
         for event in reply.end():
@@ -209,10 +209,15 @@ class _Attempt:
 
 def _ask(arguments: dict[str, Any]) -> Any:
     litellm = _load()
-    if not can_wait():
+    if not _waits(arguments):
         return litellm.completion(**arguments)
     _check_event_loop()
     return wait(litellm.acompletion(**arguments))
+
+
+def _waits(request: Mapping[str, Any]) -> bool:
+    """Whether the reply is awaited; one that is there already (`litellm_recorded`) never is."""
+    return can_wait() and not hasattr(request.get("client"), "recorded_body")
 
 
 def _check_event_loop() -> None:
@@ -231,15 +236,15 @@ def _chunks(stream: Any, request: Mapping[str, Any]) -> Iterator[Any]:
     while True:
         with _within_litellm(request):
             try:
-                chunk = wait(anext(stream)) if can_wait() else next(stream)
+                chunk = wait(anext(stream)) if _waits(request) else next(stream)
             except (StopIteration, StopAsyncIteration):
                 return
         yield chunk
 
 
-def _close(stream: Any) -> None:
+def _close(stream: Any, request: Mapping[str, Any]) -> None:
     with shielded():
-        if can_wait():
+        if _waits(request):
             wait(stream.aclose())
         else:
             stream.close()

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from effectful_agents.errors import NetworkError
 from effectful_agents.handlers.provision.assembly import Assembly, Piece
+from effectful_agents.handlers.provision.counts import reported_in_pieces
 from effectful_agents.handlers.provision.http.dialect import OpenAICompatible
 from effectful_agents.handlers.provision.litellm_replies import response
 from effectful_agents.messages import Response, StreamEvent
@@ -68,7 +69,7 @@ class StreamedReply:
 
     def response(self, litellm: ModuleType) -> Response:
         """The reply, when everything has come."""
-        built: dict[str, Any] = {**response(litellm.stream_chunk_builder(self._chunks))}
+        built: dict[str, Any] = {**response(litellm.stream_chunk_builder(self._chunks), litellm)}
         assembled = self._assembly.response()["choices"][0]
         # The builder drops refusals, and takes calls that a service numbers alike for one.
         message = {**_additions(built["choices"][0]["message"]), **assembled["message"]}
@@ -85,11 +86,7 @@ class StreamedReply:
         ]
         usage = reply.pop("usage", None)
         if usage and reported:
-            reply["usage"] = {
-                name: count
-                for name, count in usage.items()
-                if not name.endswith("_details") or any(one.get(name) for one in reported)
-            }
+            reply["usage"] = reported_in_pieces(usage, reported)
 
 
 def _has_content(piece: Piece) -> bool:

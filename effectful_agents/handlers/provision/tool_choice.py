@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from effectful_agents.encoding import normal_calls
-from effectful_agents.errors import ResultDecodingError, ToolCallDecodingError
+from effectful_agents.errors import DecodingError, ResultDecodingError, ToolCallDecodingError
 from effectful_agents.messages import AssistantMessage, Message, Response, ToolCall, ToolChoice
 
 __all__ = ["enforce"]
@@ -24,22 +24,29 @@ def enforce(choice: ToolChoice, response: Response, messages: Sequence[Message])
         ResultDecodingError: A tool had to be called and none was.
         ToolCallDecodingError: A tool was called that may not be. It and its `others` answer every call of the reply.
     """
+    error = _objection(choice, response, messages)
+    if error is not None:
+        error.response = response
+        raise error
+
+
+def _objection(choice: ToolChoice, response: Response, messages: Sequence[Message]) -> DecodingError[Any] | None:
     choices = response.get("choices")
     if choice.mode == "auto" or not choices:
-        return
+        return None
     message = choices[0]["message"]
     calls = message.get("tool_calls") or []
     if not calls:
         if choice.mode != "none" and not message.get("refusal") and choices[0].get("finish_reason") != "content_filter":
-            raise ResultDecodingError(ValueError(_missing(choice)), message)
-        return
+            return ResultDecodingError(ValueError(_missing(choice)), message)
+        return None
     if choice.mode == "none":
         problems = ["No tool may be called in this reply. Answer without calling one."] * len(calls)
     elif choice.mode == "named" and any(_name(call) != choice.name for call in calls):
         problems = [_misplaced(call, choice) for call in calls]
     else:
-        return
-    raise _forbidden(message, problems, messages)
+        return None
+    return _forbidden(message, problems, messages)
 
 
 def _missing(choice: ToolChoice) -> str:

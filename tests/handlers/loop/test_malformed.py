@@ -115,7 +115,7 @@ def test_an_endless_code_fence_is_read():
             Bot().number()
 
 
-@pytest.mark.parametrize("usage", ["many", [1], 5, True, {"prompt_tokens": "9", "completion_tokens_details": 3}])
+@pytest.mark.parametrize("usage", ["many", [1], 5, True, {"prompt_tokens": "nine", "completion_tokens_details": 3}])
 def test_usage_that_is_none_costs_no_result(usage):
     bot = Bot()
     with handler(harness()), handler(ScriptedModel({**reply(content="ok"), "usage": usage})):

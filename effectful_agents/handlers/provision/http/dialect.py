@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from effectful_agents.encoding import strict_response_format
 from effectful_agents.handlers.provision.assembly import Piece, PieceOfCall
+from effectful_agents.handlers.provision.counts import with_timings
 from effectful_agents.messages import CompletionUsage, FinishReason, Request, Response, ResponseFormat, ToolChoice
 from effectful_agents.messages.exchange import FINISH_REASONS
 
@@ -91,7 +92,7 @@ class OpenAICompatible:
             "choices": [_choice(_object(choice), place) for place, choice in enumerate(choices)],
             **_known({name: body.get(name) for name in ("id", "created", "model")}),
         }
-        if usage := _usage(body.get("usage")):
+        if usage := _usage(body):
             reply["usage"] = usage
         return cast(Response, reply)
 
@@ -106,7 +107,7 @@ class OpenAICompatible:
             refusal=refusal if isinstance(refusal := delta.get("refusal"), str) else None,
             calls=tuple(_pieces_of_calls(delta)),
             finish_reason=_finish_reason(choice),
-            usage=_usage(chunk.get("usage")),
+            usage=_usage(chunk),
             fields=_known({name: chunk.get(name) for name in ("id", "created", "model")}),
         )
 
@@ -184,11 +185,13 @@ def _finish_reason(choice: Mapping[str, Any]) -> FinishReason | None:
     return FINISH_REASONS.get(reason, "stop") if reason else None
 
 
-def _usage(raw: Any) -> CompletionUsage | None:
+def _usage(body: Mapping[str, Any]) -> CompletionUsage | None:
+    raw = body.get("usage")
     if not isinstance(raw, Mapping):
         return None
     usage = {name: _known(count) if isinstance(count, Mapping) else count for name, count in raw.items()}
-    return cast(CompletionUsage, {name: count for name, count in _known(usage).items() if count != {}}) or None
+    known = {name: count for name, count in _known(usage).items() if count != {}}
+    return cast(CompletionUsage, with_timings(known, body.get("timings"))) if known else None
 
 
 def _known(fields: Mapping[str, Any]) -> dict[str, Any]:
