@@ -1,8 +1,8 @@
 """Doubles for the tests of this package and of its users: agents run for real, and only the model is played.
 
 `ScriptedModel` answers with what was written down for it; `says`, `calls` and `batch` write replies down. `ReplayModel`
-answers with bodies that a service once sent; `split_sse` takes one apart. `evaluate` calls a skill with a table of cases
-and scores what it returns; `compare` compares two such tables.
+answers with bodies that a service once sent; `split_sse` takes one apart. `evaluate` calls a skill with a table of
+cases and scores what it returns; `compare` compares two such tables.
 """
 
 from effectful_agents.testing.evaluation import Case, Evaluation, aevaluate, compare, evaluate
