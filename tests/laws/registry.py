@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tenacity
+from opentelemetry.sdk.trace import TracerProvider
 from rich.console import Console
 
 import effectful_agents.handlers
@@ -42,6 +43,7 @@ from effectful_agents.handlers.legibility import (
 from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, PartialAnswers
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools, RecallPrompter
 from effectful_agents.handlers.observability import SystemPromptDumper
+from effectful_agents.handlers.observability.opentelemetry import OpenTelemetryTracer
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
 from effectful_agents.handlers.policy import (
@@ -155,6 +157,7 @@ SAMPLES: Mapping[type, Make] = {
     MemoryTools: lambda around: MemoryTools(),
     RecallPrompter: lambda around: RecallPrompter(),
     MemoryKeeper: lambda around: MemoryKeeper(InMemoryStore(), MemoryScope("acme")),
+    OpenTelemetryTracer: lambda around: OpenTelemetryTracer(TracerProvider(shutdown_on_exit=False), content=True),
     AskInTerminal: lambda around: AskInTerminal(io.StringIO("y\n" * 9), around.terminal),
     HumanInteraction: lambda around: HumanInteraction(bytes(32), binding="ann", consumption=MemoryLedger()),
 }
