@@ -164,10 +164,13 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # written the messages back, and a call that anything here makes raise saves nothing.
     if settings.persist_db is not None:
         yield SQLitePersister(settings.persist_db)
-    # Innermost: a call that is answered from the journal of a run is not to open a session or a history, nor to save
-    # anything. What it writes down is what a step has come to when all others have seen it, wherever it stands.
+    # Inside of these: a call that is answered from the journal of a run is not to open a session or a history, nor to
+    # save anything. What it writes down is what a step has come to when all others have seen it, wherever it stands.
     if settings.journal is not None:
         yield Journal(settings.run_id, settings.journal)
+    # Innermost of all: it sees what comes from the journal, and its times are those of everything further out.
+    if settings.langfuse:
+        yield _langfuse_tracer()
 
 
 def _of_code(settings: Settings) -> Iterator[Interpretation]:
@@ -186,6 +189,12 @@ def _renderer() -> Interpretation:
     from effectful_agents.handlers.observability.rich import RichTerminalRenderer  # noqa: PLC0415 - loads rich
 
     return RichTerminalRenderer()
+
+
+def _langfuse_tracer() -> Interpretation:
+    from effectful_agents.handlers.observability.langfuse import LangfuseTracer  # noqa: PLC0415 - optional
+
+    return LangfuseTracer()
 
 
 def _in_view(settings: Settings) -> tuple[str, ...]:
@@ -251,12 +260,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "system_prompt": ("full", "brief"),
 }
 
-# Options whose parts come with a later version, and the value that does without.
-_LATER: Mapping[str, tuple[Any, ...]] = {
-    "langfuse": (False,),
-}
-
-
 _OPTIONS = frozenset(field.name for field in dataclasses.fields(Settings)) - {"provider_config"}
 
 
@@ -291,10 +294,3 @@ def _check(settings: Settings) -> None:
             raise OptionError(f"`{name}` is no option; was `{meant[0]}` meant? Anything else is a setting of requests.")
     if settings.run_id is not None and settings.journal is None:
         raise OptionError(f"`run_id={settings.run_id!r}` names a run, and no `journal` keeps it. Say where it is kept.")
-    for name, available in _LATER.items():
-        value = getattr(settings, name)
-        if value not in available:
-            raise OptionError(
-                f"`{name}={value!r}` needs a part that this version does not have yet. "
-                f"Leave it out, or use {available[-1]!r}."
-            )

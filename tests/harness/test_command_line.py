@@ -189,7 +189,6 @@ def test_the_settings_reach_the_request(script, tmp_path, here, capsys):
         ("--tokens-per-minute -5", "`tokens_per_minute` is -5"),
         ("--fallback gpt-5-mini", "`fallback` names `gpt-5-mini`"),
         ("--fallback a --fallback a", "`a` twice"),
-        ("--langfuse", "`langfuse=True`"),
         ("--persist-db .", "cannot be written"),
         ("--eval-provider none --tool-calling auto", "`tool_calling='auto'`"),
         ("--set turns=many", "`turns`"),

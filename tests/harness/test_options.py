@@ -220,19 +220,6 @@ def test_brief_and_full_go_with_the_same_tools_and_calling(prompt):
 # What they cannot be
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "alternative"),
-    [
-        ("langfuse", True, "False"),
-    ],
-)
-def test_what_this_version_does_not_have_is_said_with_the_way_round_it(name, value, alternative):
-    with pytest.raises(OptionError) as caught:
-        harness(**{name: value})
-    assert f"`{name}={value!r}`" in str(caught.value)
-    assert alternative in str(caught.value)
-
-
 @pytest.mark.parametrize("calling", ["auto", "code"])
 @pytest.mark.parametrize(
     "without",
@@ -361,7 +348,7 @@ def test_what_is_no_number_is_told(name, value):
 
 def test_an_error_of_an_option_is_one_of_configuration():
     with pytest.raises(ConfigurationError):
-        harness(langfuse=True)
+        harness(turns=0)
 
 
 def test_options_are_given_by_name():

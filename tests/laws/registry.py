@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tenacity
+from langfuse import Langfuse
 from opentelemetry.sdk.trace import TracerProvider
 from rich.console import Console
 
@@ -43,6 +44,7 @@ from effectful_agents.handlers.legibility import (
 from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, PartialAnswers
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools, RecallPrompter
 from effectful_agents.handlers.observability import SystemPromptDumper
+from effectful_agents.handlers.observability.langfuse import LangfuseTracer
 from effectful_agents.handlers.observability.opentelemetry import OpenTelemetryTracer
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
@@ -158,6 +160,7 @@ SAMPLES: Mapping[type, Make] = {
     RecallPrompter: lambda around: RecallPrompter(),
     MemoryKeeper: lambda around: MemoryKeeper(InMemoryStore(), MemoryScope("acme")),
     OpenTelemetryTracer: lambda around: OpenTelemetryTracer(TracerProvider(shutdown_on_exit=False), content=True),
+    LangfuseTracer: lambda around: LangfuseTracer(Langfuse(tracing_enabled=False)),
     AskInTerminal: lambda around: AskInTerminal(io.StringIO("y\n" * 9), around.terminal),
     HumanInteraction: lambda around: HumanInteraction(bytes(32), binding="ann", consumption=MemoryLedger()),
 }

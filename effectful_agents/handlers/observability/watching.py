@@ -15,7 +15,7 @@ from typing import Any
 from effectful_agents.encoding import encode
 from effectful_agents.errors import Signal, Suspended, ToolCallExecutionError
 from effectful_agents.operations.journal import attempt_of, perform_step
-from effectful_agents.operations.loop import DecodedToolCall, ToolResult
+from effectful_agents.operations.loop import ToolResult
 from effectful_agents.operations.steps import StepEvent, current_ids
 from effectful_agents.runtime import fwd, handler, interpretation
 
@@ -29,6 +29,7 @@ __all__ = [
     "place_of_step",
     "settings_of",
     "watching",
+    "written",
 ]
 
 
@@ -148,20 +149,20 @@ def failure_of(result: ToolResult[Any] | None, error: BaseException | None = Non
     return error.original_error if isinstance(error, ToolCallExecutionError) else error
 
 
-def arguments_of(tool_call: DecodedToolCall[Any]) -> dict[str, Any]:
-    """The arguments of a tool call as JSON, as far as they can be written so; what cannot is its `repr`."""
-    bound = tool_call.bound_args
+def arguments_of(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Arguments as JSON, as far as they can be written so; what cannot is its `repr`."""
     parameters = bound.signature.parameters
-    return {name: _written(value, parameters[name].annotation) for name, value in bound.arguments.items()}
+    return {name: written(value, parameters[name].annotation) for name, value in bound.arguments.items()}
 
 
-def _written(value: Any, annotation: Any) -> Any:
+def written(value: Any, annotation: Any = Any) -> Any:
+    """A value as JSON, or else its `repr`."""
     try:
-        written = encode(value, Any if annotation is inspect.Parameter.empty else annotation)
-        json.dumps(written)
+        encoded = encode(value, Any if annotation is inspect.Parameter.empty else annotation)
+        json.dumps(encoded)
     except Exception:  # a call from code may have any value, and what writes it may raise anything
         return _shown(value)
-    return written
+    return encoded
 
 
 def _shown(value: Any) -> str:

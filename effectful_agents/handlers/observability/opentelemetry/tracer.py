@@ -179,7 +179,9 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
         attributes = _of_tool(tool_call)
         with self._open(f"execute_tool {tool_call.name}", attributes, place_of_step()) as span:
             if self.content and span.recording:
-                _guarded(lambda: span.set({"gen_ai.tool.call.arguments": json_text(arguments_of(tool_call))}))
+                _guarded(
+                    lambda: span.set({"gen_ai.tool.call.arguments": json_text(arguments_of(tool_call.bound_args))})
+                )
             try:
                 result: ToolResult[Any] = fwd()
             except Exception as error:

@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from effectful_agents import NotHandled, Skill, Tool, handler, harness
 from effectful_agents.errors import MissingDependencyError
 from effectful_agents.handlers.observability.opentelemetry import OpenTelemetryTracer
+from effectful_agents.handlers.observability.watching import arguments_of
 from effectful_agents.operations.call_context import CallContext, current_call_context
 from effectful_agents.operations.loop import completion
 from effectful_agents.testing import ScriptedModel, calls
@@ -82,16 +83,13 @@ def test_a_reply_in_a_form_of_its_own_is_passed_on_as_it_is(traced, caplog):
 
 
 def test_arguments_that_cannot_be_written_are_named_by_their_class(traced):
-    from effectful_agents.handlers.observability.watching import arguments_of
-    from effectful_agents.operations.loop import DecodedToolCall
-
     @Tool.define
     def keep(thing: object, other: int) -> str:
         """Keep a thing."""
         return "kept"
 
     bound = keep.__signature__.bind(Unwritable(), {1})
-    written = arguments_of(DecodedToolCall(keep, bound, "c1", "keep"))
+    written = arguments_of(bound)
     assert written == {"thing": "<Unwritable>", "other": "{1}"}
 
 
