@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import logging
 import os
 import shlex
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +66,10 @@ def run(launch: Launch) -> int:
         # What the script raises goes through the stack: a journal writes down how its run ended.
         with contextlib.ExitStack() as installed:
             installed.enter_context(stack)
-            # Whoever renders the conversation shows more than the progress, on the same screen.
-            if sys.stderr.isatty() and not launch.options.get("render"):
+            if launch.log_steps:
+                installed.enter_context(_step_log())
+            # Whoever renders the conversation shows more than the progress, on the same screen; so do lines of a log.
+            elif sys.stderr.isatty() and not launch.options.get("render"):
                 installed.enter_context(_progress())
             _execute(source, module)
     except SystemExit as exit_:
@@ -138,6 +141,26 @@ def _progress() -> Any:
     from effectful_agents.handlers.observability.progress import ProgressDisplay  # noqa: PLC0415 - loads rich
 
     return handler(ProgressDisplay())
+
+
+@contextlib.contextmanager
+def _step_log() -> Generator[None]:
+    from effectful_agents.handlers.observability.steps_log import StepLogger  # noqa: PLC0415 - a family
+
+    steps = StepLogger()
+    shown = logging.StreamHandler(sys.stderr)
+    # Not by the root: the script may set that up for itself, and would say everything twice.
+    level, propagates = steps.logger.level, steps.logger.propagate
+    steps.logger.addHandler(shown)
+    steps.logger.setLevel(logging.INFO)
+    steps.logger.propagate = False
+    try:
+        with handler(steps):
+            yield
+    finally:
+        steps.logger.removeHandler(shown)
+        steps.logger.setLevel(level)
+        steps.logger.propagate = propagates
 
 
 def become_main(script: str, arguments: Sequence[str]) -> types.ModuleType:

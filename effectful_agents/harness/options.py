@@ -41,11 +41,13 @@ class Launch:
         script: The script to run.
         arguments: The words that the script gets.
         options: The options that were given for `harness`.
+        log_steps: Whether a line is written for each step.
     """
 
     script: str
     arguments: list[str]
     options: dict[str, Any]
+    log_steps: bool = False
 
 
 _PROMPT_EPILOG = """\
@@ -117,10 +119,12 @@ def parse(arguments: Sequence[str], program: str) -> Launch:
     words = ["--help" if word == "-h" else word for word in words]
     parser = _parser(program, "Run a Python script in the standard stack of handlers of effectful-agents.", _EPILOG)
     parser.add_argument("script", metavar="SCRIPT", help="the script")
+    _add_logging(parser)
     _add_options(parser)
     given, rest = parser.parse_known_args(words)
     values = vars(given)
-    return Launch(values.pop("script"), [*rest, *behind], _options(values))
+    log_steps = values.pop("log_steps", False)
+    return Launch(values.pop("script"), [*rest, *behind], _options(values), log_steps)
 
 
 def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
@@ -138,15 +142,17 @@ def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
     parser.add_argument("run", metavar="ID", help="the run")
     parser.add_argument("script", metavar="SCRIPT", help="the script")
     parser.add_argument("--database", metavar="PATH", required=True, help="the SQLite database that keeps the run")
+    _add_logging(parser)
     _add_options(parser, names_run=False)
     given, rest = parser.parse_known_args(words)
     values = vars(given)
+    log_steps = values.pop("log_steps", False)
     if "journal" in values:
         parser.error("the run is kept in --database, so there is no --journal")
     if "run_id" in values:
         parser.error("the run is the first word, so there is no --run-id")
     run = {"journal": values.pop("database"), "run_id": values.pop("run")}
-    return Launch(values.pop("script"), [*rest, *behind], _options({**values, **run}))
+    return Launch(values.pop("script"), [*rest, *behind], _options({**values, **run}), log_steps)
 
 
 def parse_question(arguments: Sequence[str], program: str) -> Question:
@@ -222,6 +228,11 @@ def _parser(program: str, description: str, epilog: str) -> argparse.ArgumentPar
     )
     parser.add_argument("--help", action="help", help="show this text (-h too)")
     return parser
+
+
+def _add_logging(parser: argparse.ArgumentParser) -> None:
+    shown = "write a line to standard error for each request, tool call, decision and end of a call"
+    parser.add_argument("--log-steps", action="store_true", help=shown)
 
 
 def _add_options(parser: argparse.ArgumentParser, *, names_run: bool = True) -> None:

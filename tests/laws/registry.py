@@ -48,6 +48,7 @@ from effectful_agents.handlers.observability.langfuse import LangfuseTracer
 from effectful_agents.handlers.observability.opentelemetry import OpenTelemetryTracer
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
+from effectful_agents.handlers.observability.steps_log import StepLogger
 from effectful_agents.handlers.policy import (
     AskInTerminal,
     DecisionLog,
@@ -161,6 +162,7 @@ SAMPLES: Mapping[type, Make] = {
     MemoryKeeper: lambda around: MemoryKeeper(InMemoryStore(), MemoryScope("acme")),
     OpenTelemetryTracer: lambda around: OpenTelemetryTracer(TracerProvider(shutdown_on_exit=False), content=True),
     LangfuseTracer: lambda around: LangfuseTracer(Langfuse(tracing_enabled=False)),
+    StepLogger: lambda around: StepLogger(),
     AskInTerminal: lambda around: AskInTerminal(io.StringIO("y\n" * 9), around.terminal),
     HumanInteraction: lambda around: HumanInteraction(bytes(32), binding="ann", consumption=MemoryLedger()),
 }

@@ -8,7 +8,7 @@ import hmac
 import re
 import secrets
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from effectful_agents.encoding import decode, dumps, encode
@@ -16,48 +16,13 @@ from effectful_agents.errors import EncodingError, OptionError
 from effectful_agents.handlers.policy.drafts import mapped
 from effectful_agents.handlers.policy.rules.rule import Rule
 from effectful_agents.messages import Message
+from effectful_agents.messages.secrets import PATTERNS, really
 from effectful_agents.messages.text import text_for_reading
 from effectful_agents.operations.journal import record
 from effectful_agents.operations.policy import Decision, ProposedEffect
 from effectful_agents.operations.steps import StepIds, current_ids
 
 __all__ = ["PATTERNS", "Redaction"]
-
-
-def _is_card(digits: str) -> bool:
-    """Whether digits have the check digit of a card's number."""
-    numbers = [int(digit) for digit in re.sub(r"\D", "", digits)]
-    doubled = [sum(divmod(2 * number, 10)) for number in numbers[-2::-2]]
-    return 13 <= len(numbers) <= 19 and len(set(numbers)) > 1 and (sum(numbers[::-2]) + sum(doubled)) % 10 == 0
-
-
-def _is_account(text: str) -> bool:
-    """Whether a text has the check digits of an IBAN."""
-    compact = re.sub(r"\s", "", text).upper()
-    moved = compact[4:] + compact[:4]
-    return 15 <= len(compact) <= 34 and int("".join(str(int(character, 36)) for character in moved)) % 97 == 1
-
-
-def _longest(text: str, check: Callable[[str], bool]) -> str:
-    """The longest beginning of a text that passes a check; what follows a number may look like a part of it."""
-    ends = [end for end in range(len(text), 0, -1) if text[end - 1].isalnum()]
-    return next((text[:end] for end in ends if check(text[:end])), "")
-
-
-# None of them takes longer than in proportion to the text: what repeats is bounded.
-PATTERNS: Mapping[str, str] = {
-    "KEY": r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----)){0,10000}-----END [A-Z ]{0,30}PRIVATE KEY-----",
-    "TOKEN": r"\b(?:sk-[A-Za-z0-9_-]{16,200}|gh[pousr]_[A-Za-z0-9]{20,100}|github_pat_[A-Za-z0-9_]{20,200}"
-    r"|xox[abprs]-[A-Za-z0-9-]{10,200}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|glpat-[A-Za-z0-9_-]{20,60}"
-    r"|eyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,1000})",
-    "EMAIL": r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}\b",
-    "IBAN": r"\b[A-Za-z]{2}\d{2}(?:[ \u00a0]?[A-Za-z0-9]){11,30}(?![A-Za-z0-9])",
-    "CARD": r"(?<!\d)\d(?:[ \u00a0\n-]{0,2}\d){12,22}",
-    "PHONE": r"(?<![\w+])\+\d{1,3}(?:[ ./-]?\(?\d{1,4}\)?){2,6}(?!\w)",
-}
-"""What can be recognized, by name: the pattern of each. A card and an account also need the right check digits."""
-
-_CHECKS: Mapping[str, Callable[[str], bool]] = {"CARD": _is_card, "IBAN": _is_account}
 
 
 class Redaction(Rule):
@@ -159,11 +124,9 @@ class Redaction(Rule):
         return text
 
     def _mark(self, kind: str, datum: str) -> str:
-        check = _CHECKS.get(kind)
-        if check is not None:
-            whole, datum = datum, _longest(datum, check)
-            if datum != whole:
-                return f"{self._mark(kind, datum)}{whole[len(datum) :]}" if datum else whole
+        whole, datum = datum, really(kind, datum)
+        if datum != whole:
+            return f"{self._mark(kind, datum)}{whole[len(datum) :]}" if datum else whole
         code = hmac.new(self._key_here(), f"{kind}\0{datum}".encode("utf-8", "surrogatepass"), "sha256").hexdigest()
         with self._marking:
             for length in range(8, len(code) + 1, 8):
