@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any
 
 from opentelemetry import context as otel_context
-from opentelemetry import trace
+from opentelemetry import metrics, trace
 from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
@@ -104,12 +104,18 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
         content: bool = False,
     ) -> None:
         self.content = content
+        self._providers = tracer_provider, meter_provider
         self._tracer = trace.get_tracer(_NAME, _version(), tracer_provider, SCHEMA_URL)
         self._histograms = Histograms(meter_provider, _NAME, _version())
 
     def manifest(self) -> Mapping[str, object]:
         """What the manifest of a stack says of it."""
         return {"conventions": SCHEMA_URL, "content": self.content}
+
+    def _is_idle(self) -> bool:
+        """Whether nobody keeps spans or measurements: there is the API, and no SDK yet."""
+        tracers, meters = self._providers
+        return _is_of_api(tracers or trace.get_tracer_provider()) and _is_of_api(meters or metrics.get_meter_provider())
 
     def _open(self, name: str, attributes: Mapping[str, Any], place: Place, **options: Any) -> OpenSpan:
         where = {
@@ -123,10 +129,14 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
+        if self._is_idle():
+            return fwd()
         name = skill.documented.name
-        attributes: dict[str, Any] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
-        model = model_in_use() or ""
-        attributes |= {**naming(model), "gen_ai.operation.name": "invoke_agent"}
+        attributes = {
+            **naming(model_in_use() or ""),
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": name,
+        }
         if skill.agent is not None and (known := getattr(skill.agent, "__agent_id__", None)):
             attributes["gen_ai.agent.id"] = str(known)
         with self._open(f"invoke_agent {name}", attributes, place_of_call(), parent=_parent()):
@@ -145,6 +155,8 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
+        if self._is_idle():
+            return fwd()
         model = str(request.get("model") or model_in_use() or "")
         name = f"chat {model}" if model else "chat"
         with self._open(name, naming(model), place_of_step(), kind=kind_of(model), parent=_parent()) as span:
@@ -176,6 +188,8 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
 
     @implements(call_tool)
     def call_tool(self, tool_call: DecodedToolCall[Any]) -> ToolResult[Any]:
+        if self._is_idle():
+            return fwd()
         attributes = _of_tool(tool_call)
         with self._open(f"execute_tool {tool_call.name}", attributes, place_of_step()) as span:
             if self.content and span.recording:
@@ -194,11 +208,15 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
 
     @implements(code.exec)
     def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
+        if self._is_idle():
+            return fwd()
         with self._run_code(bytecode):
             return fwd()
 
     @implements(code.eval)
     def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
+        if self._is_idle():
+            return fwd()
         with self._run_code(bytecode):
             return fwd()
 
@@ -255,6 +273,11 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
                 _guarded(lambda: span.set(response_attributes(response, usage, content=self.content)))
             if isinstance(step, ToolStep):
                 span.fail(failure_of(None, step.error))
+
+
+def _is_of_api(provider: object) -> bool:
+    # What stands in for a provider until one is set is private for metrics; the modules of both are the API's own.
+    return type(provider).__module__ in ("opentelemetry.trace", "opentelemetry.metrics._internal")
 
 
 def _parent() -> Context | None:

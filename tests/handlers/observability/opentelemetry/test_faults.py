@@ -137,6 +137,11 @@ def test_with_the_api_alone_nothing_is_told_and_what_came_in_is_handed_on():
     assert seen == [incoming]
 
 
+def test_an_sdk_that_keeps_only_measurements_gets_them(traced):
+    answered(OpenTelemetryTracer(trace.NoOpTracerProvider(), traced.meters))
+    assert sum(point.count for point in traced.points()["gen_ai.client.operation.duration"]) == 2
+
+
 def test_without_the_api_the_extra_is_named(monkeypatch):
     name = "effectful_agents.handlers.observability.opentelemetry"
     real = builtins.__import__
