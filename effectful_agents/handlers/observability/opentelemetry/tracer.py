@@ -140,7 +140,8 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
         if skill.agent is not None and (known := getattr(skill.agent, "__agent_id__", None)):
             attributes["gen_ai.agent.id"] = str(known)
         with self._open(f"invoke_agent {name}", attributes, place_of_call(), parent=_parent()):
-            with watching(self, self._tell_again, {decide: self._decide}):
+            others = {decide: self._decide, code.exec: self._exec, code.eval: self._eval}
+            with watching(self, self._tell_again, others):
                 return fwd()
 
     @implements(current_call_context)
@@ -206,17 +207,13 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
                 span.set({"gen_ai.tool.call.result": _text(result[0].get("content"))})
             return result
 
-    @implements(code.exec)
-    def exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
-        if self._is_idle():
-            return fwd()
+    # Not handled for good, as `decide` is not: where nothing runs code, there must seem to be nothing that does.
+
+    def _exec(self, bytecode: CodeType, env: dict[str, Any]) -> None:
         with self._run_code(bytecode):
             return fwd()
 
-    @implements(code.eval)
-    def eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
-        if self._is_idle():
-            return fwd()
+    def _eval(self, bytecode: CodeType, env: dict[str, Any]) -> Any:
         with self._run_code(bytecode):
             return fwd()
 
@@ -276,8 +273,11 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
 
 
 def _is_of_api(provider: object) -> bool:
-    # What stands in for a provider until one is set is private for metrics; the modules of both are the API's own.
-    return type(provider).__module__ in ("opentelemetry.trace", "opentelemetry.metrics._internal")
+    # By the module: what stands in for a provider until one is set is private, for metrics.
+    return type(provider).__module__ in _OF_THE_API
+
+
+_OF_THE_API = frozenset({"opentelemetry.trace", "opentelemetry.metrics", "opentelemetry.metrics._internal"})
 
 
 def _parent() -> Context | None:

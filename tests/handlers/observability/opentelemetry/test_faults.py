@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
@@ -17,7 +18,7 @@ from effectful_agents.errors import MissingDependencyError
 from effectful_agents.handlers.observability.opentelemetry import OpenTelemetryTracer
 from effectful_agents.handlers.observability.watching import arguments_of
 from effectful_agents.operations.call_context import CallContext, current_call_context
-from effectful_agents.operations.loop import completion
+from effectful_agents.operations.loop import completion, model_in_use
 from effectful_agents.testing import ScriptedModel, calls
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -129,10 +130,11 @@ def test_with_the_api_alone_nothing_is_told_and_what_came_in_is_handed_on():
         raise NotHandled
 
     incoming = CallContext(PARENT)
-    tracer = OpenTelemetryTracer(trace.NoOpTracerProvider())
+    tracer = OpenTelemetryTracer(trace.NoOpTracerProvider(), NoOpMeterProvider())
     with handler({current_call_context: lambda: incoming}), handler(harness()):
         with handler(ScriptedModel(calls("fetch"), "ok")), handler(tracer):
-            assert read() == "ok"
+            with handler({model_in_use: lambda: pytest.fail("asked, for a span that nobody keeps")}):
+                assert read() == "ok"
             assert not trace.get_current_span().get_span_context().is_valid
     assert seen == [incoming]
 

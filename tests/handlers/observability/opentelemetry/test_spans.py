@@ -13,9 +13,12 @@ from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.loop import CallControl
 from effectful_agents.handlers.observability.opentelemetry.conventions import SCHEMA_URL, SECONDS, TOKENS
 from effectful_agents.handlers.policy import GrantEffects, RiskPolicy
+from effectful_agents.operations import code
+from effectful_agents.operations.journal import perform_step
 from effectful_agents.operations.loop import completion, send_request
-from effectful_agents.operations.policy import Answer, request_approval
+from effectful_agents.operations.policy import Answer, decide, request_approval
 from effectful_agents.operations.steps import emit
+from effectful_agents.runtime import interpretation
 from effectful_agents.testing import ScriptedModel, calls, says
 
 USAGE = {
@@ -279,6 +282,25 @@ def test_code_of_a_model_has_spans(traced):
     with handler(harness(eval_provider="builtin", type_checker="none")), handler(model), handler(traced.tracer()):
         advise("Oslo")
     assert "  execute_tool exec_code\n    execute_code\n" in traced.tree()
+
+
+def test_a_tracer_does_not_pass_for_what_decides_or_runs_code_or_listens(traced):
+    seen = []
+
+    @Tool.define
+    def look() -> str:
+        """Look."""
+        seen.append({code.exec, code.eval, decide, emit, perform_step} & set(interpretation()))
+        return "looked"
+
+    @Skill.define
+    def find() -> str:
+        """Find it, with `look`."""
+        raise NotHandled
+
+    with handler(harness(eval_provider="none")), handler(ScriptedModel(calls("look"), "ok")), handler(traced.tracer()):
+        find()
+    assert seen == [set()]
 
 
 def test_tokens_and_durations_are_measured_by_model(traced):
