@@ -161,7 +161,11 @@ class StepLogger(ObjectInterpretation[Any, Any]):
             raise
         finally:
             with shielded():  # a call that ends by a signal may perform no operation otherwise
-                line.write(kind, place, about, failure, now() - began)
+                seconds = now() - began
+                try:
+                    line.write(kind, place, about, failure, seconds)
+                except Exception:  # an error that cannot be shown
+                    _log.warning("the end of a step could not be logged", exc_info=True)
 
     def _write(self, level: int, kind: str, text: str, place: Place, fields: Mapping[str, Any]) -> None:
         """Write a line. What a handler or a filter of `logging` raises does not end the call."""

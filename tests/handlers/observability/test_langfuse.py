@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import importlib
 import json
@@ -20,6 +21,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from effectful_agents import NotHandled, Skill, Tool, handler, harness
 from effectful_agents.errors import MissingDependencyError, ProviderError, Suspended
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
+from effectful_agents.handlers.loop import acall
 from effectful_agents.handlers.observability.langfuse import LangfuseTracer
 from effectful_agents.messages import Usage
 from effectful_agents.operations.loop import completion
@@ -201,6 +203,25 @@ def test_what_cannot_be_written_does_not_fail_the_call(ingestion):
         with handler({completion: lambda **_: {**says("Hello."), "usage": ["?"]}}):
             assert greet(Unwritable) == "Hello."
     assert len(ingestion.observations()) >= 1
+
+
+def test_the_standard_stack_uses_the_client_of_the_program(ingestion):
+    with handler(harness(langfuse=True)), handler(ScriptedModel("Hello.")):
+        assert greet("you") == "Hello."
+    assert [one["name"] for one in ingestion.observations()] == ["greet"]
+
+
+def test_calls_of_several_tasks_are_each_a_trace_of_their_own(ingestion):
+    async def main() -> None:
+        with handler(harness()), handler(ScriptedModel("1", "2")), handler(LangfuseTracer(ingestion.client)):
+            await asyncio.gather(acall(greet, "you"), acall(greet, "me"))
+
+    asyncio.run(main())
+    told = ingestion.observations()
+    assert sorted((one["name"], one["above"]) for one in told if one["type"] == "generation") == [
+        *[("completion", "greet")] * 2
+    ]
+    assert len({span.trace_id for span in ingestion.collector.spans()}) == 2
 
 
 def test_a_client_that_raises_does_not_fail_the_call(caplog):

@@ -14,7 +14,7 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from effectful_agents.handlers.observability.opentelemetry.conventions import OURS, SCHEMA_URL
+from effectful_agents.handlers.observability.opentelemetry.conventions import OURS, SCHEMA_URL, VERSION
 from effectful_agents.handlers.observability.opentelemetry.metrics import Histograms
 from effectful_agents.handlers.observability.opentelemetry.requests import (
     ChatRequest,
@@ -110,7 +110,7 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
 
     def manifest(self) -> Mapping[str, object]:
         """What the manifest of a stack says of it."""
-        return {"conventions": SCHEMA_URL, "content": self.content}
+        return {"versions": {"semantic conventions": VERSION}, "content": self.content}
 
     def _is_idle(self) -> bool:
         """Whether nobody keeps spans or measurements: there is the API, and no SDK yet."""
@@ -204,7 +204,7 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
                 raise
             span.fail(failure_of(result))
             if self.content:
-                span.set({"gen_ai.tool.call.result": _text(result[0].get("content"))})
+                _guarded(lambda: span.set({"gen_ai.tool.call.result": _text(result[0].get("content"))}))
             return result
 
     # Not handled for good, as `decide` is not: where nothing runs code, there must seem to be nothing that does.
@@ -284,8 +284,12 @@ def _parent() -> Context | None:
     """Where spans belong that begin outside of any: what the caller handed over."""
     if trace.get_current_span().get_span_context().is_valid:
         return None
-    headers = current_call_context().headers()
-    return _W3C.extract(headers, otel_context.get_current()) if headers else None
+    try:
+        headers = current_call_context().headers()
+        return _W3C.extract(headers, otel_context.get_current()) if headers else None
+    except Exception:
+        _log.warning("what the caller handed over could not be read", exc_info=True)
+        return None
 
 
 def _of_tool(tool_call: DecodedToolCall[Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from effectful_agents import NotHandled, Skill, Tool, handler, harness
 from effectful_agents.errors import MissingDependencyError
 from effectful_agents.handlers.observability.opentelemetry import OpenTelemetryTracer
+from effectful_agents.handlers.observability.steps_log import StepLogger
 from effectful_agents.handlers.observability.watching import arguments_of
 from effectful_agents.operations.call_context import CallContext, current_call_context
 from effectful_agents.operations.loop import completion, model_in_use
@@ -72,6 +73,32 @@ def test_a_meter_that_raises_does_not_fail_the_call(traced, caplog, monkeypatch)
     with caplog.at_level(logging.WARNING, "effectful_agents"):
         assert answered(tracer) == "A coat."
     assert "could not be measured" in caplog.text
+
+
+def test_a_caller_who_hands_over_something_else_does_not_fail_the_call(traced, caplog):
+    with handler({current_call_context: lambda: "00-1-2-3"}), caplog.at_level(logging.WARNING, "effectful_agents"):
+        assert answered(traced.tracer()) == "A coat."
+    assert "could not be read" in caplog.text
+    assert traced["invoke_agent advise"].parent is None
+
+
+@pytest.mark.parametrize("content", [False, True])
+def test_an_error_that_cannot_be_shown_stays_the_error_that_it_is(traced, content):
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no")
+
+    with handler({completion: _raising(Mute)}), handler(traced.tracer(content=content)), handler(StepLogger()):
+        with pytest.raises(Mute):
+            completion(messages=[])
+    assert "Mute" in traced["chat"].attributes["error.type"]
+
+
+def _raising(error):
+    def fail(**_):
+        raise error
+
+    return fail
 
 
 def test_a_reply_in_a_form_of_its_own_is_passed_on_as_it_is(traced, caplog):

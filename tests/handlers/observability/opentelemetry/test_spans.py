@@ -13,6 +13,7 @@ from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.loop import CallControl
 from effectful_agents.handlers.observability.opentelemetry.conventions import SCHEMA_URL, SECONDS, TOKENS
 from effectful_agents.handlers.policy import GrantEffects, RiskPolicy
+from effectful_agents.handlers.policy.manifest import composition_manifest
 from effectful_agents.operations import code
 from effectful_agents.operations.journal import perform_step
 from effectful_agents.operations.loop import completion, send_request
@@ -301,6 +302,14 @@ def test_a_tracer_does_not_pass_for_what_decides_or_runs_code_or_listens(traced)
     with handler(harness(eval_provider="none")), handler(ScriptedModel(calls("look"), "ok")), handler(traced.tracer()):
         find()
     assert seen == [set()]
+
+
+def test_the_manifest_of_a_stack_says_what_is_written_down(traced):
+    with handler(harness(eval_provider="none")), handler(traced.tracer(content=True)):
+        manifest = composition_manifest()
+    assert manifest.versions["semantic conventions"] == "1.41.0"
+    assert manifest.handlers[-1]["states"]["content"] is True
+    assert (manifest.code, manifest.enforcement) == ("none", "nothing decides")
 
 
 def test_tokens_and_durations_are_measured_by_model(traced):
