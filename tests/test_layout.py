@@ -21,7 +21,10 @@ PACKAGE = ROOT / "effectful_agents"
 SCRIPTS = Path(sys.executable).parent
 
 LINES_OF_A_FILE = 500
-SLOW_OR_OPTIONAL = ["asyncio", "httpx", "litellm", "mypy", "rich", "tenacity", "xllamacpp", "yaml"]
+SLOW_OR_OPTIONAL = [
+    *("asyncio", "httpx", "langfuse", "litellm", "mypy", "opentelemetry"),
+    *("rich", "tenacity", "xllamacpp", "yaml"),
+]
 PLANTED = '''"""A file with a fault for each tool.
 
 >>> 1 + 1

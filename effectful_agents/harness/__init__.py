@@ -60,7 +60,8 @@ def harness(
             it to another handler, such as `effectful_agents.testing.ScriptedModel`.
         num_retries: Attempts for a reply that cannot be decoded and, independently, repetitions of a request that
             failed on its way. 0 leaves both out.
-        langfuse: Record calls with Langfuse.
+        langfuse: Record calls with Langfuse (`LangfuseTracer`), by the client that the program has made, or else by one
+            that takes its keys from the environment.
         render: Show the conversation in the terminal as it grows.
         dump_system_prompt: A Markdown file to write the system message to, with the tokens of its sections.
         journal: What keeps the journals of runs: the path of an SQLite file, or a `Checkpointer`. Where there is one,

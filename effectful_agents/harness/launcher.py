@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import logging
 import os
 import shlex
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ def run(launch: Launch) -> int:
             installed.enter_context(stack)
             if launch.log is not None:
                 installed.enter_context(_log(launch.log))
-            # Whoever renders the conversation, or logs it, shows more than the progress, on the same screen.
+            # Whoever renders the conversation shows more than the progress, on the same screen; so do lines of a log.
             elif sys.stderr.isatty() and not launch.options.get("render"):
                 installed.enter_context(_progress())
             _execute(source, module)
@@ -142,18 +143,25 @@ def _progress() -> Any:
     return handler(ProgressDisplay())
 
 
-def _log(level: str) -> Any:
-    import logging  # noqa: PLC0415 - what follows loads more
-
-    from effectful_agents.handlers.observability.logging import StepLogger  # noqa: PLC0415 - loads policies
+@contextlib.contextmanager
+def _log(least: str) -> Generator[None]:
+    from effectful_agents.handlers.observability.steps_log import StepLogger  # noqa: PLC0415 - a family
 
     steps = StepLogger()
-    lines = logging.StreamHandler()
-    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
-    steps.logger.addHandler(lines)
-    steps.logger.setLevel(level.upper())
-    steps.logger.propagate = False  # a script that logs as well is not to write each line again
-    return handler(steps)
+    shown = logging.StreamHandler(sys.stderr)
+    shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+    # Not by the root: the script may set that up for itself, and would say everything twice.
+    level, propagates = steps.logger.level, steps.logger.propagate
+    steps.logger.addHandler(shown)
+    steps.logger.setLevel(least.upper())
+    steps.logger.propagate = False
+    try:
+        with handler(steps):
+            yield
+    finally:
+        steps.logger.removeHandler(shown)
+        steps.logger.setLevel(level)
+        steps.logger.propagate = propagates
 
 
 def become_main(script: str, arguments: Sequence[str]) -> types.ModuleType:

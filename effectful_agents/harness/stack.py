@@ -164,14 +164,13 @@ def _standard_stack(settings: Settings) -> Iterator[Interpretation]:
     # written the messages back, and a call that anything here makes raise saves nothing.
     if settings.persist_db is not None:
         yield SQLitePersister(settings.persist_db)
-    # Near the inner end: it records requests and results of tools as the model was sent them, and each attempt. Outside
-    # of the journal, which gives again what was recorded before.
-    if settings.langfuse:
-        yield _tracer()
-    # Innermost: a call that is answered from the journal of a run is not to open a session or a history, nor to save
-    # anything. What it writes down is what a step has come to when all others have seen it, wherever it stands.
+    # Inside of these: a call that is answered from the journal of a run is not to open a session or a history, nor to
+    # save anything. What it writes down is what a step has come to when all others have seen it, wherever it stands.
     if settings.journal is not None:
         yield Journal(settings.run_id, settings.journal)
+    # Innermost of all: it sees what comes from the journal, and its times are those of everything further out.
+    if settings.langfuse:
+        yield _langfuse_tracer()
 
 
 def _of_code(settings: Settings) -> Iterator[Interpretation]:
@@ -192,8 +191,8 @@ def _renderer() -> Interpretation:
     return RichTerminalRenderer()
 
 
-def _tracer() -> Interpretation:
-    from effectful_agents.handlers.observability.langfuse import LangfuseTracer  # noqa: PLC0415 - seldom used
+def _langfuse_tracer() -> Interpretation:
+    from effectful_agents.handlers.observability.langfuse import LangfuseTracer  # noqa: PLC0415 - optional
 
     return LangfuseTracer()
 

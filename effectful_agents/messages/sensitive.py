@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["PATTERNS", "is_secret_name", "replaced", "without_secrets"]
+__all__ = ["PATTERNS", "hidden", "is_secret_name", "replaced", "without_secrets"]
 
 
 # None of them takes longer than in proportion to the text: what repeats is bounded.
@@ -77,7 +77,10 @@ _NAME = (
     r"[A-Za-z0-9_-]{0,40}"
     r"(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|private[_-]?key|authorization|credentials?|token|cookie)"
 )
-_SECRET_NAME = re.compile(_NAME, re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"passw|passphrase|secret|token$|api[_-]?key|access[_-]?key|private[_-]?key|credential|authorization|cookie|^pin$",
+    re.IGNORECASE,
+)
 _NAMED = re.compile(
     rf"""(\b{_NAME}["']?\s{{0,3}}[:=]\s{{0,3}})"""
     r"""(?:bearer\s{1,3}|basic\s{1,3})?("(?:[^"\\]|\\.){0,5000}"|'(?:[^'\\]|\\.){0,5000}'|[^\s,;&)\]}"']{1,5000})""",
@@ -93,7 +96,7 @@ def is_secret_name(name: str) -> bool:
     >>> [name for name in ("api_key", "X-Auth-Token", "max_tokens", "city") if is_secret_name(name)]
     ['api_key', 'X-Auth-Token']
     """
-    return _SECRET_NAME.fullmatch(name) is not None
+    return _SECRET_NAME.search(name) is not None
 
 
 def without_secrets(text: str, mark: str = "[secret]") -> str:
@@ -110,3 +113,15 @@ def without_secrets(text: str, mark: str = "[secret]") -> str:
     text = _IN_ADDRESS.sub(mark, text)
     text = _NAMED.sub(lambda found: f"{found[1]}{mark}", text)
     return _BEARER.sub(lambda found: f"{found[1]} {mark}", text)
+
+
+_ALL = [(kind, re.compile(pattern)) for kind, pattern in PATTERNS.items()]
+
+
+def hidden(text: str) -> str:
+    """The text without secrets and without personal data, with the kind of each in its place.
+
+    >>> hidden("Mail ann@example.org, the key is sk-abcdefghijklmnop, password: hunter2.")
+    'Mail [EMAIL], the key is [TOKEN], password: [secret]'
+    """
+    return without_secrets(replaced(text, _ALL, lambda kind, datum: f"[{kind}]"))

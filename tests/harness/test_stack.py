@@ -33,10 +33,14 @@ STACK = [
     "TenacityRetryer",
     "ToolOutputCap",
     "SQLitePersister",
+    "Journal",
     "LangfuseTracer",
 ]
 ROUTER = ToolRouter(lambda context: context.names)
-OPTIONAL = {"ToolRouter", "SystemPromptDumper", "SQLitePersister", "RateLimit", "Fallback", "LangfuseTracer"}
+OPTIONAL = {
+    *("ToolRouter", "SystemPromptDumper", "SQLitePersister", "RateLimit", "Fallback"),
+    *("Journal", "LangfuseTracer"),
+}
 OF_CODE = {"MixedToolCaller", "TyTypeChecker", "BuiltinExecutor", "StatefulReplSynthesizer", "FinalBodySynthesizer"}
 
 
@@ -62,7 +66,8 @@ def headings(text: str, level: int) -> list[str]:
 
 def test_the_handlers_stand_in_this_order(tmp_path):
     options = {"dump_system_prompt": tmp_path / "prompt.md", "persist_db": tmp_path / "agents.db"}
-    assert names(**options, langfuse=True, fallback=["x"], requests_per_minute=60, tool_router=ROUTER) == STACK
+    options |= {"journal": tmp_path / "runs.db", "langfuse": True}
+    assert names(**options, fallback=["x"], requests_per_minute=60, tool_router=ROUTER) == STACK
 
 
 @pytest.mark.parametrize(

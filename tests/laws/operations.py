@@ -15,6 +15,7 @@ import effectful_agents.operations
 from effectful_agents import Agent, NotHandled, Skill, Tool
 from effectful_agents.messages import StreamStart, Usage
 from effectful_agents.operations import code
+from effectful_agents.operations.call_context import current_call_context
 from effectful_agents.operations.history import (
     admit_message,
     agents_called,
@@ -131,6 +132,7 @@ PERFORM: dict[Operation, Callable[[], Any]] = {
     decided: lambda: decided(DecisionRecord(effect=EFFECT, decision=ALLOW)),
     request_approval: lambda: request_approval(Question(text="May it?")),
     cost_of: lambda: cost_of("nobody/knows-this", Usage(input=1, output=1)),
+    current_call_context: lambda: current_call_context(),
     agents_called: lambda: agents_called(),
     conversation: lambda: conversation(ask),
     load_state: lambda: load_state(GUIDE),

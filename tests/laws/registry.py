@@ -7,10 +7,8 @@ entry claims to commute. `uv run python -m tests.laws.table` then writes the pag
 from __future__ import annotations
 
 import dataclasses
-import functools
 import importlib
 import io
-import logging
 import pkgutil
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import tenacity
+from langfuse import Langfuse
+from opentelemetry.sdk.trace import TracerProvider
 from rich.console import Console
 
 import effectful_agents.handlers
@@ -45,9 +45,10 @@ from effectful_agents.handlers.loop import AgentLoop, CallControl, Deadline, Par
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, MemoryTools, RecallPrompter
 from effectful_agents.handlers.observability import SystemPromptDumper, UsageMeter
 from effectful_agents.handlers.observability.langfuse import LangfuseTracer
-from effectful_agents.handlers.observability.logging import StepLogger
+from effectful_agents.handlers.observability.opentelemetry import OpenTelemetryTracer
 from effectful_agents.handlers.observability.progress import ProgressDisplay
 from effectful_agents.handlers.observability.rich import RichTerminalRenderer
+from effectful_agents.handlers.observability.steps_log import StepLogger
 from effectful_agents.handlers.policy import (
     AskInTerminal,
     DecisionLog,
@@ -114,14 +115,6 @@ class Surroundings:
 type Make = Callable[[Surroundings], ObjectInterpretation[Any, Any]]
 
 
-@functools.cache
-def _client() -> Any:
-    """A client of Langfuse that sends nothing."""
-    import langfuse
-
-    return langfuse.Langfuse(public_key="pk-lf-laws", secret_key="sk-lf-laws", tracing_enabled=False)
-
-
 def _all_but(*names: str) -> ToolRouter:
     return ToolRouter(lambda context: [name for name in context.names if name not in names])
 
@@ -151,8 +144,6 @@ SAMPLES: Mapping[type, Make] = {
     FrameworkDocumenter: lambda around: FrameworkDocumenter(),
     HistoryBuilder: lambda around: HistoryBuilder(),
     RichTerminalRenderer: lambda around: RichTerminalRenderer(around.console),
-    LangfuseTracer: lambda around: LangfuseTracer(_client()),
-    StepLogger: lambda around: StepLogger(logging.DEBUG),
     SystemPromptDumper: lambda around: SystemPromptDumper(around.dump),
     CallControl: lambda around: CallControl(),
     Deadline: lambda around: Deadline(3600),
@@ -179,6 +170,9 @@ SAMPLES: Mapping[type, Make] = {
     MemoryTools: lambda around: MemoryTools(),
     RecallPrompter: lambda around: RecallPrompter(),
     MemoryKeeper: lambda around: MemoryKeeper(InMemoryStore(), MemoryScope("acme")),
+    OpenTelemetryTracer: lambda around: OpenTelemetryTracer(TracerProvider(shutdown_on_exit=False), content=True),
+    LangfuseTracer: lambda around: LangfuseTracer(Langfuse(tracing_enabled=False)),
+    StepLogger: lambda around: StepLogger(),
     AskInTerminal: lambda around: AskInTerminal(io.StringIO("y\n" * 9), around.terminal),
     HumanInteraction: lambda around: HumanInteraction(bytes(32), binding="ann", consumption=MemoryLedger()),
 }

@@ -1,21 +1,26 @@
-"""Recording calls with Langfuse."""
+"""Telling Langfuse what happens in a call."""
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
-import datetime
-import importlib.util
-import json
 import logging
-from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
 
-from effectful_agents.encoding import encode
-from effectful_agents.errors import MissingDependencyError, ToolCallExecutionError
-from effectful_agents.messages import Response, StreamEvent, Usage
-from effectful_agents.messages.exchange import settings_of_a_service
-from effectful_agents.messages.stream import ReasoningDelta, TextDelta, ToolCallStart
+from effectful_agents.errors import MissingDependencyError
+from effectful_agents.handlers.observability.watching import (
+    Place,
+    arguments_of,
+    failure_of,
+    outcome_of,
+    place_of_call,
+    place_of_step,
+    settings_of,
+    watching,
+    written,
+)
+from effectful_agents.messages import Response, Usage
 from effectful_agents.operations.loop import (
     DecodedToolCall,
     ToolResult,
@@ -23,241 +28,221 @@ from effectful_agents.operations.loop import (
     call_tool,
     completion,
     model_in_use,
+    send_request,
 )
 from effectful_agents.operations.prices import cost_of
-from effectful_agents.operations.steps import StepEvent, current_ids, emit
+from effectful_agents.operations.steps import ModelStep, StepEvent, ToolStep
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import Skill
 
-if TYPE_CHECKING:
-    from langfuse import Langfuse
+try:
+    from langfuse import Langfuse, get_client
+except ImportError as error:
+    raise MissingDependencyError(
+        '`LangfuseTracer` (`harness(langfuse=True)`) needs Langfuse: pip install "effectful-agents[langfuse]"'
+    ) from error
 
 __all__ = ["LangfuseTracer"]
 
 _log = logging.getLogger(__name__)
 
-_PARTS = frozenset({"messages", "tools", "model", "response_format"})
-"""What of a request is no setting of the model."""
-
 
 class LangfuseTracer(ObjectInterpretation[Any, Any]):
-    """Record calls with Langfuse: each call of a skill is an agent there, and in it are its requests and tool calls.
+    """Record each call, request and tool call with Langfuse, each inside of what made it.
 
-    Wraps `call_agent`, `call_tool` and `completion`. A call of a skill inside another one is an agent inside the
-    other's; what a tool records itself, or any library that OpenTelemetry instruments, lies inside of the tool.
-    Requests are recorded with their settings, but for those that let one into a service, the model that replied, its
-    tokens, and what they cost where that is known. Nothing that goes wrong in recording ends a call; it is logged.
+    A call of a skill is an agent, a request to a model a generation, with its settings, tokens and cost, and a tool
+    call a tool. Prompts, replies, arguments and results are recorded: that is what one looks at there. A client that
+    has a `mask` keeps some of it back.
 
-    Near the inner end of a stack: it records what the model was sent, and what it was told of a tool call.
+    It forwards everything and changes nothing. What goes wrong in telling is logged. Innermost in a stack: then it sees
+    what comes from a `Journal`, and marks it with `replayed`, without tokens and cost.
 
     Args:
-        client: The client of Langfuse; None takes the one of the process, `langfuse.get_client()`, which reads
-            `LANGFUSE_PUBLIC_KEY`, `LANGFUSE_SECRET_KEY` and `LANGFUSE_BASE_URL` at the first call.
-
-    Raises:
-        MissingDependencyError: langfuse is not installed.
-
-    >>> from effectful_agents import NotHandled, Skill, handler, harness
-    >>> from effectful_agents.testing import ScriptedModel
-    >>> from langfuse import Langfuse
-    >>> @Skill.define
-    ... def limerick(theme: str) -> str:
-    ...     '''Write a limerick about {theme}.'''
-    ...     raise NotHandled
-    >>> client = Langfuse(public_key="pk", secret_key="sk", tracing_enabled=False)
-    >>> with handler(ScriptedModel("There once was a bear")), handler(harness()), handler(LangfuseTracer(client)):
-    ...     limerick("bears")
-    'There once was a bear'
+        client: The client; None for the one that the program has made, or else one that is made from the environment
+            (`LANGFUSE_PUBLIC_KEY`, `LANGFUSE_SECRET_KEY`, `LANGFUSE_BASE_URL`). It sends when its `flush` is called, at
+            times by itself, and at the end of the program.
     """
 
     def __init__(self, client: Langfuse | None = None) -> None:
-        # Without loading it, which takes a second.
-        if client is None and importlib.util.find_spec("langfuse") is None:
-            raise MissingDependencyError('`LangfuseTracer` needs langfuse: pip install "effectful-agents[langfuse]"')
-        self._client = client
-
-    @property
-    def client(self) -> Langfuse:
-        """The client of Langfuse; `flush()` of it sends what is recorded at once."""
-        if self._client is None:
-            import langfuse  # noqa: PLC0415 - slow
-
-            self._client = langfuse.get_client()
-        return self._client
+        self.client = get_client() if client is None else client
 
     @implements(call_agent)
     def call_agent(self, skill: Skill, /, *args: Any, **kwargs: Any) -> Any:
-        with self._observed("agent", skill.__name__, lambda: _of_call(skill, args, kwargs)) as observation:
-            value = fwd()
-            observation.update(lambda: {"output": _recorded(value)})
+        given = _quietly(lambda: arguments_of(skill.arguments_of(*args, **kwargs)))
+        with self._open("agent", skill.documented.name, place_of_call(), input=given) as observation:
+            with watching(self, self._tell_again):
+                value = fwd()
+            observation.update(lambda: {"output": written(value, skill.result_type(*args, **kwargs))})
             return value
-
-    @implements(call_tool)
-    def call_tool(self, tool_call: DecodedToolCall[Any]) -> ToolResult[Any]:
-        with self._observed("tool", tool_call.name, lambda: {"input": _of_arguments(tool_call)}) as observation:
-            message, value, _ = result = fwd()
-            observation.update(lambda: {"output": message["content"]})
-            if isinstance(value, ToolCallExecutionError):
-                observation.fail(value.original_error)
-            return result
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
-        name = request.get("model") or model_in_use() or "completion"
-        with self._observed("generation", str(name), lambda: _of_request(request)) as observation:
-            outer = _generation.get()
-            _generation.set(observation)
+        model = str(request.get("model") or model_in_use() or "")
+        asked = _quietly(lambda: _asked({**request, "model": model})) or {}
+        with self._open("generation", "completion", place_of_step(), **asked) as seen:
+            token = _request.set(generation := _Generation(seen, model))
             try:
-                reply = fwd()
+                response: Response = fwd()
             finally:
-                _generation.set(outer)
-            observation.update(lambda: _of_reply(request, reply))
-            return reply
+                _request.reset(token)
+            seen.update(lambda: _answered(response, generation.model, counted=True))
+            return response
 
-    @implements(emit)
-    def emit(self, event: StreamEvent | StepEvent) -> None:
-        generation = _generation.get()
-        if generation is not None and isinstance(event, TextDelta | ReasoningDelta | ToolCallStart):
-            generation.begin()
-        fwd()
+    @implements(send_request)
+    def send_request(self, **request: Any) -> Response:
+        # As handlers have filled it in; of several attempts the last.
+        generation = _request.get()
+        if generation is not None:
+            generation.model = str(request.get("model") or generation.model)
+            named = {**request, "model": generation.model}
+            generation.observation.update(lambda: _asked(named))
+        return fwd()
 
-    @contextlib.contextmanager
-    def _observed(self, kind: Any, name: str, fields: Callable[[], dict[str, Any]]) -> Generator[_Observation]:
-        """Record what happens in the block as one observation, in which all that is recorded meanwhile lies."""
-        observation = _Observation()
-        observation.try_to(
-            lambda: observation.start(self.client.start_observation(name=name, as_type=kind, **fields()))
-        )
-        try:
-            yield observation
-        except BaseException as error:
-            observation.fail(error)
-            raise
-        finally:
-            observation.end()
+    @implements(call_tool)
+    def call_tool(self, tool_call: DecodedToolCall[Any]) -> ToolResult[Any]:
+        given = _quietly(lambda: arguments_of(tool_call.bound_args))
+        with self._open("tool", tool_call.name, place_of_step(), input=given) as observation:
+            try:
+                result: ToolResult[Any] = fwd()
+            except Exception as error:
+                observation.fail(failure_of(None, error))
+                raise
+            observation.fail(failure_of(result))
+            observation.update(lambda: {"output": result[0].get("content")})
+            return result
+
+    def _open(self, kind: str, name: str, place: Place, **details: Any) -> _Observation:
+        where = {"run_id": place.run_id, "step_id": place.step_id, "replayed": place.replayed}
+        metadata = {key: value for key, value in where.items() if value} or None
+        return _Observation(self.client, {"as_type": kind, "name": name, "metadata": metadata, **details})
+
+    def _tell_again(self, step: StepEvent) -> None:
+        place = Place(step.run_id, step.step_id, replayed=True)
+        match step:
+            case ModelStep(response=response) if response is not None:
+                with self._open(
+                    "generation", "completion", place, **(_quietly(lambda: _asked(step.request)) or {})
+                ) as one:
+                    one.update(lambda: _answered(response, "", counted=False))
+            case ToolStep(tool_call=call, message=message):
+                with self._open("tool", call.name, place, input=_quietly(lambda: arguments_of(call.bound_args))) as one:
+                    one.fail(failure_of(None, step.error))
+                    one.update(lambda: {"output": message and message.get("content")})
 
 
 class _Observation:
-    """One observation, if there is one: what goes wrong in recording is logged."""
+    """An observation that is the current one in its block; what goes wrong about it is logged."""
 
-    def __init__(self) -> None:
-        self._recorded: Any = None
-        self._outer: Any = None
-        self._begun = False
+    def __init__(self, client: Langfuse, details: dict[str, Any]) -> None:
+        self._client = client
+        self._details = details
+        self._block: Any = None
+        self._observation: Any = None
+        self._failure: BaseException | None = None
 
-    def try_to(self, record: Callable[[], object]) -> None:
+    def __enter__(self) -> Self:
         try:
-            record()
+            self._block = self._client.start_as_current_observation(**self._details)
+            self._observation = self._block.__enter__()
         except Exception:
-            _log.exception("something could not be recorded with Langfuse")
+            self._block = None
+            _log.warning("an observation could not be begun", exc_info=True)
+        return self
 
-    def start(self, recorded: Any) -> None:
-        """Be a client's observation, the one in which others lie from now on."""
-        from opentelemetry import context, trace  # noqa: PLC0415 - comes with langfuse
+    def update(self, details: Callable[[], Mapping[str, Any]]) -> None:
+        """Add what these are, if they can be found out."""
+        if self._observation is not None:
+            try:
+                self._observation.update(**details())
+            except Exception:
+                _log.warning("an observation could not be described", exc_info=True)
 
-        self._outer = context.get_current()
-        self._recorded = recorded
-        context.attach(trace.set_span_in_context(recorded._otel_span))
+    def fail(self, error: BaseException | None) -> None:
+        """Say that it failed, though nothing is raised; None says nothing."""
+        self._failure = error
 
-    def update(self, fields: Callable[[], dict[str, Any]]) -> None:
-        if self._recorded is not None:
-            self.try_to(lambda: self._recorded.update(**fields()))
-
-    def begin(self) -> None:
-        """The first piece of a reply has come."""
-        if not self._begun:
-            self._begun = True
-            self.update(lambda: {"completion_start_time": datetime.datetime.now(datetime.UTC)})
-
-    def fail(self, error: BaseException) -> None:
-        # A signal is what somebody wanted: a run that waits, a call that was cancelled.
-        level = "ERROR" if isinstance(error, Exception) else "WARNING"
-        self.update(lambda: {"level": level, "status_message": f"{type(error).__name__}: {error}".removesuffix(": ")})
-
-    def end(self) -> None:
-        if self._recorded is None:
-            return
-        from opentelemetry import context  # noqa: PLC0415
-
-        # Not `detach`, which complains where a greenlet was given another context meanwhile.
-        context.attach(self._outer)
-        self.try_to(self._recorded.end)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # No operation may be performed here: in a call that ends by a signal each raises it again.
+        failure = self._failure or error
+        if isinstance(failure, Exception):
+            self.update(lambda: {"level": "ERROR", "status_message": str(failure) or type(failure).__name__})
+        elif failure is not None:
+            self.update(lambda: {"status_message": outcome_of(failure)})
+        try:
+            if self._block is not None:
+                self._block.__exit__(None, None, None)
+        except Exception:
+            _log.warning("an observation could not be ended", exc_info=True)
 
 
-_generation: contextvars.ContextVar[_Observation | None] = contextvars.ContextVar(
-    "effectful_agents_langfuse_generation", default=None
+class _Generation:
+    """The request that is on its way, and the model that it goes to as far as that is known."""
+
+    def __init__(self, observation: _Observation, model: str) -> None:
+        self.observation = observation
+        self.model = model
+
+
+_request: contextvars.ContextVar[_Generation | None] = contextvars.ContextVar(
+    "effectful_agents_langfuse_request", default=None
 )
 
 
-# --- what is recorded -------------------------------------------------------------------------------------------------
-
-
-def _of_call(skill: Skill, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    stamp, ids = skill.template.stamp, current_ids()
-    about = {"prompt": stamp.name, "prompt_version": stamp.version, "prompt_digest": stamp.digest}
-    if ids is not None and ids.run_id:
-        about["run_id"] = ids.run_id
-    try:
-        given: Mapping[str, Any] = skill.__signature__.bind(*args, **kwargs).arguments
-    except TypeError:  # the call will say so
-        given = {"args": args, "kwargs": kwargs}
-    return {"input": {name: _recorded(value) for name, value in given.items()}, "metadata": about}
-
-
-def _of_arguments(tool_call: DecodedToolCall[Any]) -> dict[str, Any]:
-    return {name: _recorded(value) for name, value in tool_call.bound_args.arguments.items()}
-
-
-def _of_request(request: Mapping[str, Any]) -> dict[str, Any]:
-    hidden = _PARTS | settings_of_a_service(request).keys()
+def _asked(request: Mapping[str, Any]) -> dict[str, Any]:
+    """What a generation says of a request; the tools are in it where there are any."""
+    messages = list(request.get("messages") or ())
     tools = request.get("tools")
-    fields: dict[str, Any] = {
-        "input": {"messages": request.get("messages"), "tools": tools} if tools else request.get("messages"),
-        "model_parameters": {name: _simple(value) for name, value in request.items() if name not in hidden},
+    parameters = {
+        name: value if isinstance(value, _PLAIN) else str(value) for name, value in settings_of(request).items()
     }
-    if model := request.get("model") or model_in_use():
-        fields["model"] = str(model)
-    return fields
+    return {
+        "input": {"messages": messages, "tools": tools} if tools else messages,
+        "model": request.get("model") or None,
+        "model_parameters": parameters or None,
+    }
 
 
-def _of_reply(request: Mapping[str, Any], reply: Response) -> dict[str, Any]:
-    usage = Usage.from_wire(reply.get("usage"))
-    fields: dict[str, Any] = {"output": reply["choices"][0]["message"], "usage_details": _counts(usage)}
-    model = reply.get("model") or request.get("model") or model_in_use()
+_PLAIN = (str, int, float, bool)
+
+
+def _answered(response: Mapping[str, Any], asked: str, *, counted: bool) -> dict[str, Any]:
+    """What a generation says of a reply."""
+    choices = response.get("choices") or ()
+    found: dict[str, Any] = {"output": choices[0].get("message") if choices else None}
+    model = response.get("model") or asked
     if model:
-        fields["model"] = str(model)
-        cost = cost_of(str(model), usage)
-        if cost is not None:
-            fields["cost_details"] = {"total": cost}
-    return fields
+        found["model"] = model
+    if counted:
+        usage = Usage.from_wire(response.get("usage"))
+        found["usage_details"] = _tokens(usage) or None
+        cost = cost_of(asked or model, usage)
+        if cost is None and model != asked:
+            cost = cost_of(model, usage)
+        found["cost_details"] = None if cost is None else {"total": cost}
+    return found
 
 
-def _counts(usage: Usage) -> dict[str, int]:
-    """Tokens by kind. Langfuse adds them up, so that what is a part of a count is taken out of it."""
-    parts = {
-        "input_cached_tokens": usage.cache_read,
-        "input_cache_creation": usage.cache_write,
+def _tokens(usage: Usage) -> dict[str, int]:
+    """Tokens by kind, each of them once: Langfuse adds them up."""
+    found: dict[str, int] = {}
+    if usage.input is not None:
+        found["input"] = max(0, usage.input - (usage.cache_read or 0) - (usage.cache_write or 0))
+    if usage.output is not None:
+        found["output"] = max(0, usage.output - (usage.reasoning or 0))
+    if usage.input is not None and usage.output is not None:
+        found["total"] = usage.input + usage.output
+    others = {
+        "cache_read_input_tokens": usage.cache_read,
+        "cache_creation_input_tokens": usage.cache_write,
         "output_reasoning_tokens": usage.reasoning,
     }
-    counts = {name: count for name, count in parts.items() if count}
-    if usage.input is not None:
-        counts["input"] = max(0, usage.input - (usage.cache_read or 0) - (usage.cache_write or 0))
-    if usage.output is not None:
-        counts["output"] = max(0, usage.output - (usage.reasoning or 0))
-    return counts
+    return found | {name: count for name, count in others.items() if count}
 
 
-def _recorded(value: Any) -> Any:
-    """A value as JSON, or as Python shows it where it has none; one that cannot even be shown by its type."""
-    for attempt in (encode, repr):
-        try:
-            return attempt(value)
-        except Exception:
-            _log.debug("a value of type %s cannot be recorded by %s", type(value).__name__, attempt.__name__)
-    return f"<{type(value).__name__}>"
-
-
-def _simple(value: Any) -> Any:
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    return json.dumps(value, ensure_ascii=False, default=repr)
+def _quietly[T](make: Callable[[], T]) -> T | None:
+    try:
+        return make()
+    except Exception:  # the call itself will say what is wrong with it
+        return None
