@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Literal
 
-from effectful_agents.errors import ConfigurationError, LimitExceeded, OptionError
+from effectful_agents.errors import ConfigurationError, DecodingError, LimitExceeded, OptionError
 from effectful_agents.handlers.policy.spending import used_by
-from effectful_agents.messages import Usage, UserMessage
+from effectful_agents.messages import Request, Usage, UserMessage
 from effectful_agents.operations.journal import perform_step
 from effectful_agents.operations.loop import call_agent, steer
 from effectful_agents.operations.policy import (
@@ -181,12 +181,21 @@ class Limits(ObjectInterpretation[Any, Any]):
 
     @implements(perform_step)
     def perform_step(self, step: StepEvent, body: Callable[[], StepEvent]) -> Any:
-        completed = fwd()
-        spent = self._spent
-        if isinstance(completed, ModelStep) and spent is not None and (self.tokens, self.cost) != (None, None):
-            usage = used_by(completed.request, completed.response)
-            spent.add(usage, self._cost(model_of(completed.request, completed.response), usage))
+        try:
+            completed = fwd()
+        except DecodingError as error:
+            if isinstance(step, ModelStep) and error.response is not None:  # refused, and paid for
+                self._spend(step.request, error.response)
+            raise
+        if isinstance(completed, ModelStep):
+            self._spend(completed.request, completed.response)
         return completed
+
+    def _spend(self, request: Request, response: Any) -> None:
+        spent = self._spent
+        if spent is not None and (self.tokens, self.cost) != (None, None):
+            usage = used_by(request, response)
+            spent.add(usage, self._cost(model_of(request, response), usage))
 
     def _cost(self, model: str, usage: Usage) -> float:
         if self.cost is None:

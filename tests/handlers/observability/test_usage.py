@@ -353,6 +353,14 @@ def test_limits_and_usage_come_to_the_same():
     assert used.total == 240
 
 
+def test_limits_count_what_was_refused_and_paid_for():
+    with handler({completion: lambda **_: says("No.")}), stack(num_retries=5), handler(Limits(tokens=240)):
+        with handler(LiteLLMConfigurer(tool_choice=ToolChoice("required"))), usage() as used:
+            with pytest.raises(effectful_agents.errors.LimitExceeded):
+                report("Oslo")
+    assert used.total == 240
+
+
 # --- what it costs ----------------------------------------------------------------------------------------------------
 
 
