@@ -37,6 +37,8 @@
         QuestionChanged            the run asks something else by now
       AnswerError                  whoever answers a question: what they said does not fit it
       StorageError                 the operator: a file in which something is kept cannot be read or written
+      CassetteError                the author of the test: recorded replies cannot be read or written
+        UnrecordedRequest          the author of the test: nothing is recorded for a request
       ProviderError                the provider: `status`, `provider`
         RequestTimeoutError        no answer within the time allowed
         NetworkError               the way to the provider failed
@@ -61,6 +63,7 @@ from effectful_agents.errors.approvals import (
     TokenUsed,
 )
 from effectful_agents.errors.base import AgentsError, retryable_for_status
+from effectful_agents.errors.cassettes import CassetteError, UnrecordedRequest
 from effectful_agents.errors.configuration import (
     ConfigurationError,
     DefinitionError,
@@ -111,6 +114,7 @@ __all__ = [
     "AgentsError",
     "AnswerError",
     "Cancelled",
+    "CassetteError",
     "CodeStopped",
     "ConfigurationError",
     "ContextLengthError",
@@ -153,6 +157,7 @@ __all__ = [
     "TypeCheckerError",
     "UncertainEffect",
     "UnknownPromptError",
+    "UnrecordedRequest",
     "describe_exception",
     "retryable_for_status",
 ]

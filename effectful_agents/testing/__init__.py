@@ -1,9 +1,11 @@
 """Doubles for the tests of this package and of its users: agents run for real, and only the model is played.
 
-`ScriptedModel` answers with what was written down for it; `says`, `calls` and `batch` write replies down.
+`ScriptedModel` answers with what was written down for it; `says`, `calls` and `batch` write replies down. `Cassette`
+answers with what a real model said once, `SchemaModel` with whatever fits.
 """
 
+from effectful_agents.testing.cassette import Cassette, CassetteMode
 from effectful_agents.testing.replies import DEFAULT_USAGE, batch, calls, says
 from effectful_agents.testing.scripted import ScriptedModel
 
-__all__ = ["DEFAULT_USAGE", "ScriptedModel", "batch", "calls", "says"]
+__all__ = ["DEFAULT_USAGE", "Cassette", "CassetteMode", "ScriptedModel", "batch", "calls", "says"]

@@ -55,6 +55,8 @@ SAMPLES: list[BaseException] = [
     errors.JournalError("x"),
     errors.RunInUse("x"),
     errors.LeaseLost("x"),
+    errors.CassetteError("x", path="c.json"),
+    errors.UnrecordedRequest("x", path="c.json"),
     errors.StorageError("x", path="a.db", retryable=True),
     errors.PromptError("x"),
     errors.UnknownPromptError("x", ["y"], skill="z"),
