@@ -206,7 +206,11 @@ class Cassette(ObjectInterpretation[Any, Any]):
             if failure is not None:
                 self._write(asked, {"error": self._forms.reply(failure)}, stream)
             raise
-        self._write(asked, {"reply": self._forms.reply(_without_mark(reply))}, [] if _is_whole(reply) else stream)
+        # What came in one piece is told so without its stream, unless another began before it.
+        if not stream or (_is_whole(reply) and stream == list(told(reply))):
+            self._write(asked, {"reply": self._forms.reply(_without_mark(reply))}, [])
+        else:
+            self._write(asked, {"reply": self._forms.reply(reply)}, stream)
         return reply
 
     def _heard(self, stream: list[StreamEvent]) -> Response:

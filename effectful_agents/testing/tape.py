@@ -153,7 +153,7 @@ class _Writer:
         self._by_beginning: dict[bytes, RecordedRequest] = {}
         self._before: RecordedRequest | None = None
         self._requests: dict[str, str] = {}
-        self._texts: dict[str, tuple[int, str]] = {}
+        self._texts: dict[str, tuple[Recording, int, str]] = {}
 
     def write(self, recordings: Sequence[Recording]) -> str:
         """All of the file."""
@@ -164,13 +164,13 @@ class _Writer:
     def _text(self, recording: Recording) -> str:
         digest, count = recording.request.digest, len(recording.replies)
         known = self._texts.get(digest)
-        if known is not None and known[0] == count:
-            return known[1]
+        if known is not None and known[0] is recording and known[1] == count:
+            return known[2]
         if digest not in self._requests:
             self._requests[digest] = laid_out(self._new_in(recording.request), 3)
         replies = laid_out(recording.replies, 3)
         text = f'{{\n   "request": {self._requests[digest]},\n   "replies": {replies}\n  }}'
-        self._texts[digest] = (count, text)
+        self._texts[digest] = (recording, count, text)
         return text
 
     def _new_in(self, request: RecordedRequest) -> dict[str, Any]:
