@@ -7,6 +7,7 @@
         MissingHandlerError        an operation was performed that no installed handler gives a meaning
         MissingDependencyError     an optional package is not installed
         ModelAccessError           the model, or the key for it, is not known where it was asked
+        ModelForbidden             a model would have been asked in a test that forbids it
         EncodingError              a type or value has no form on the wire
         HistoryError               a message stands where no provider would accept it
         StateError                 what is kept of an agent does not fit its class
@@ -72,6 +73,7 @@ from effectful_agents.errors.configuration import (
     MissingDependencyError,
     MissingHandlerError,
     ModelAccessError,
+    ModelForbidden,
     OptionError,
     PromptError,
     SeamVersionError,
@@ -130,6 +132,7 @@ __all__ = [
     "MissingDependencyError",
     "MissingHandlerError",
     "ModelAccessError",
+    "ModelForbidden",
     "NetworkError",
     "OptionError",
     "PromptError",

@@ -72,6 +72,18 @@ class ScriptedModel(ObjectInterpretation[Any, Any]):
         """How many replies have not been given yet."""
         return len(self._replies)
 
+    def add(self, *replies: Any) -> None:
+        """Put replies at the end of the script."""
+        with self._lock:
+            self._replies.extend(replies)
+            self._scripted += len(replies)
+
+    def clear(self) -> None:
+        """Forget the replies that have not been given."""
+        with self._lock:
+            self._scripted -= len(self._replies)
+            self._replies.clear()
+
     @implements(completion)
     def completion(self, **request: Any) -> Response:
         # The history that is sent goes on growing, so the list is copied; its messages are never changed.

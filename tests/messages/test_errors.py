@@ -38,6 +38,7 @@ SAMPLES: list[BaseException] = [
     errors.HistoryError("x"),
     errors.StateError("x", agent_id="a", field="f"),
     errors.ModelAccessError("x"),
+    errors.ModelForbidden("x"),
     errors.SeamVersionError("x"),
     errors.ToolCallDecodingError(
         ValueError("bad"), MESSAGE, CALL, [errors.ToolCallDecodingError(KeyError("other"), MESSAGE, CALL)]
