@@ -95,7 +95,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     doubles = list(item.stash.get(_DOUBLES, ()))
     if not doubles:
         return (yield)
-    from effectful_agents.testing.plugin import answering, check_script  # noqa: PLC0415 - at first use
+    from effectful_agents.testing.plugin import answering, problem_of_script  # noqa: PLC0415 - at first use
 
     function = getattr(item, "obj", None)
     item.stash[_FAILURE] = None
@@ -104,7 +104,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
             item.obj = answering(function, doubles)  # ty: ignore[missing-attribute]
         result = yield
         for double in doubles:
-            check_script(double)
+            if problem := problem_of_script(double):
+                pytest.fail(problem, pytrace=False)
         return result
     except BaseException as error:
         item.stash[_FAILURE] = error

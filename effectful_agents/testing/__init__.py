@@ -4,8 +4,9 @@
 answers with what a real model said once, `SchemaModel` with whatever fits.
 """
 
+from effectful_agents.testing.by_schema import SchemaModel
 from effectful_agents.testing.cassette import Cassette, CassetteMode
 from effectful_agents.testing.replies import DEFAULT_USAGE, batch, calls, says
 from effectful_agents.testing.scripted import ScriptedModel
 
-__all__ = ["DEFAULT_USAGE", "Cassette", "CassetteMode", "ScriptedModel", "batch", "calls", "says"]
+__all__ = ["DEFAULT_USAGE", "Cassette", "CassetteMode", "SchemaModel", "ScriptedModel", "batch", "calls", "says"]

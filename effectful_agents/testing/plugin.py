@@ -12,7 +12,7 @@ from effectful_agents.runtime import Interpretation, Layers, handler
 from effectful_agents.runtime.installed import installed
 from effectful_agents.testing.scripted import ScriptedModel
 
-__all__ = ["answering", "check_script", "installed_for_test"]
+__all__ = ["answering", "installed_for_test", "problem_of_script"]
 
 
 @contextlib.contextmanager
@@ -54,15 +54,13 @@ def answering(function: Callable[..., Any], doubles: Iterable[Interpretation]) -
     return function
 
 
-def check_script(double: object) -> None:
-    """Fail where a scripted model has replies left.
-
-    Raises:
-        AssertionError: It has.
-    """
-    if isinstance(double, ScriptedModel) and double.remaining:
-        count = "a reply was" if double.remaining == 1 else f"{double.remaining} replies were"
-        raise AssertionError(
-            f"{count} left in the script: the test asked the model {len(double.requests)} times. Where that is meant, "
-            "end with `scripted_model.clear()`."
-        )
+def problem_of_script(double: object) -> str:
+    """What is wrong at the end of a test: a scripted model has replies left. Empty where nothing is."""
+    if not isinstance(double, ScriptedModel) or not double.remaining:
+        return ""
+    left = "a reply is" if double.remaining == 1 else f"{double.remaining} replies are"
+    asked = "once" if len(double.requests) == 1 else f"{len(double.requests)} times"
+    return (
+        f"{left} left in the script: the test asked the model {asked}. Where that is meant, end with "
+        "`scripted_model.clear()`."
+    )

@@ -98,7 +98,7 @@ def test_replies_that_are_left_fail_the_test(run):
         passed=1,
         failed=2,
     )
-    assert "2 replies were left in the script: the test asked the model 0 times" in said
+    assert "2 replies are left in the script: the test asked the model 0 times" in said
     assert said.count("left in the script") <= 2  # once in the report, once in the summary
 
 
