@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import ipaddress
 import json
 import random
 import re
+import runpy
+import sys
 from typing import Annotated, Any, Literal
 
 import annotated_types
@@ -28,6 +31,8 @@ from tests.encoding.random_types import build, recipes
 from tests.encoding.test_laws import misfit, tool_with
 from tests.encoding.test_table import ROWS
 from tests.handlers.provision.http.server import listening
+from tests.test_examples import NAMES as EXAMPLES
+from tests.test_examples import path as path_of_example
 
 BRIEF = harness(system_prompt="brief", num_retries=3)
 
@@ -358,3 +363,27 @@ def test_without_retries_a_text_that_does_not_fit_is_an_error():
 
     with handler(SchemaModel()), handler(harness(num_retries=0)), pytest.raises(ResultDecodingError):
         short()
+
+
+# --- programs ---------------------------------------------------------------------------------------------------------
+
+
+RUNS = [(name, tools) for name in EXAMPLES for tools in (False, True)]
+# Its tools are for a person to allow, and it ends until there is an answer.
+RUNS.remove(("durable/approving_mail", True))
+
+
+@pytest.mark.parametrize(
+    ("name", "calls_tools"), RUNS, ids=lambda value: value if isinstance(value, str) else str(value)
+)
+def test_an_example_runs_without_a_script(name, calls_tools, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.md").write_text("All about lions.")
+    words = {"extract": ["text.md"]}.get(name, [])
+    monkeypatch.setattr(sys, "argv", [path_of_example(name), *words])
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\nHello\n\n"))
+    with harness(system_prompt="brief", eval_provider="builtin", type_checker="none", num_retries=5):
+        with handler(SchemaModel(calls_tools=calls_tools)) as model:
+            runpy.run_path(path_of_example(name), run_name="__main__")
+    assert model.requests
+    assert capsys.readouterr().out
