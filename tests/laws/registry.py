@@ -74,7 +74,7 @@ from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_t
 from effectful_agents.operations.memory import Memory, MemoryScope, recalled
 from effectful_agents.operations.policy import EffectKind
 from effectful_agents.operations.steps import emit
-from effectful_agents.testing import ScriptedModel
+from effectful_agents.testing import Cassette, SchemaModel, ScriptedModel
 
 ABSENT = "local/absent.gguf"
 """A local model that there is not: who is asked for it says so at once."""
@@ -110,6 +110,8 @@ def _all_but(*names: str) -> ToolRouter:
 SAMPLES: Mapping[type, Make] = {
     # In the order in which they stand in a stack, outermost first.
     ScriptedModel: lambda around: ScriptedModel(*around.replies),
+    Cassette: lambda around: Cassette(around.folder / "cassette.json", "record"),
+    SchemaModel: lambda around: SchemaModel(),
     AgentLoop: lambda around: AgentLoop(turns=5),
     DeferredTools: lambda around: DeferredTools(threshold=0, always=["measure", "break_down"]),
     ExpressionToolCaller: lambda around: ExpressionToolCaller(),
