@@ -109,9 +109,10 @@ def _all_but(*names: str) -> ToolRouter:
 
 SAMPLES: Mapping[type, Make] = {
     # In the order in which they stand in a stack, outermost first.
-    ScriptedModel: lambda around: ScriptedModel(*around.replies),
-    Cassette: lambda around: Cassette(around.folder / "cassette.json", "record"),
+    # Outside of the script, which the programs are written for.
     SchemaModel: lambda around: SchemaModel(),
+    ScriptedModel: lambda around: ScriptedModel(*around.replies),
+    Cassette: lambda around: Cassette(around.folder / "cassette.json", "rewrite"),
     AgentLoop: lambda around: AgentLoop(turns=5),
     DeferredTools: lambda around: DeferredTools(threshold=0, always=["measure", "break_down"]),
     ExpressionToolCaller: lambda around: ExpressionToolCaller(),
@@ -281,6 +282,11 @@ ORDERED: tuple[Ordered, ...] = (
         Ordered(ScriptedModel, inner, _ANSWERS)
         for inner in (LiteLLMConfigurer, Fallback, ProgressDisplay, RichTerminalRenderer)
     ),
+    *(
+        Ordered(SchemaModel, inner, _ANSWERS)
+        for inner in (LiteLLMConfigurer, Fallback, ProgressDisplay, RichTerminalRenderer)
+    ),
+    Ordered(SchemaModel, ScriptedModel, _ANSWERS),
     Ordered(
         LiteLLMConfigurer,
         Fallback,
