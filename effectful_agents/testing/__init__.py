@@ -9,4 +9,13 @@ from effectful_agents.testing.cassette import Cassette, CassetteMode
 from effectful_agents.testing.replies import DEFAULT_USAGE, batch, calls, says
 from effectful_agents.testing.scripted import ScriptedModel
 
-__all__ = ["DEFAULT_USAGE", "Cassette", "CassetteMode", "SchemaModel", "ScriptedModel", "batch", "calls", "says"]
+__all__ = [
+    "Cassette",
+    "CassetteMode",
+    "DEFAULT_USAGE",
+    "SchemaModel",
+    "ScriptedModel",
+    "batch",
+    "calls",
+    "says",
+]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from effectful_agents.encoding import to_jsonable
-from effectful_agents.errors import ProviderError, ResultDecodingError, ToolCallDecodingError
-from effectful_agents.handlers.durability.written import error_of, written_error
+from effectful_agents.errors import AgentsError, ProviderError, ResultDecodingError, ToolCallDecodingError
 
 __all__ = ["failure_of", "written_failure"]
 
@@ -15,7 +16,7 @@ __all__ = ["failure_of", "written_failure"]
 def written_failure(error: Exception) -> dict[str, Any] | None:
     """An error as JSON from which `failure_of` makes an equal one; None for one that asking again might not give."""
     if isinstance(error, ProviderError):
-        return written_error(error)
+        return _written(error)
     # A provider holds replies to `tool_choice`.
     if isinstance(error, ToolCallDecodingError):
         errors = [error, *error.others]
@@ -37,7 +38,7 @@ def written_failure(error: Exception) -> dict[str, Any] | None:
 def failure_of(written: Mapping[str, Any]) -> Exception:
     """The error that `written_failure` wrote."""
     if "problems" not in written:
-        return error_of(written)
+        return _read(written)
     problems, message = [ValueError(text) for text in written["problems"]], written["message"]
     if written["class"] == "ResultDecodingError":
         return ResultDecodingError(problems[0], message)
@@ -46,3 +47,31 @@ def failure_of(written: Mapping[str, Any]) -> Exception:
         ToolCallDecodingError(problem, message, call) for problem, call in zip(problems, calls, strict=True)
     )
     return ToolCallDecodingError(first.original_error, message, first.raw_tool_call, others)
+
+
+def _written(error: ProviderError) -> dict[str, Any]:
+    state = {}
+    for name, value in vars(error).items():
+        with contextlib.suppress(AgentsError):  # what is no data is of no use in another process
+            state[name] = to_jsonable(value)
+    kind = type(error)
+    return {"class": f"{kind.__module__}:{kind.__qualname__}", "message": str(error), **state}
+
+
+def _read(written: Mapping[str, Any]) -> ProviderError:
+    state = {name: value for name, value in written.items() if name not in ("class", "message")}
+    kind = _class(written["class"])
+    # As errors are copied: a class may be made of other things than its message.
+    error = kind.__new__(kind, written["message"])
+    error.args = (written["message"],)
+    vars(error).update(state)
+    return error
+
+
+def _class(path: str) -> type[ProviderError]:
+    """The class at a place, `module:name`, where its module is loaded; else what it is one of."""
+    module, _, name = path.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) and issubclass(found, ProviderError) else ProviderError
