@@ -9,7 +9,7 @@ from effectful_agents.testing.cassette import Cassette, CassetteMode
 from effectful_agents.testing.replies import DEFAULT_USAGE, batch, calls, says
 from effectful_agents.testing.scripted import ScriptedModel
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - in the order that tests/test_layout.py asks for
     "Cassette",
     "CassetteMode",
     "DEFAULT_USAGE",

@@ -196,18 +196,18 @@ class _Writer:
 def _read(data: Any, recordings: dict[str, Recording]) -> Recording:
     written = data["request"]
     messages, settings = tuple(written["messages"]), dict(written.get("settings", {}))
+    marks = tuple(map(digest_of, messages))
     if "like" in written:
         if written["like"] not in recordings:
             raise ValueError(f"it is like {written['like']!r}, which does not stand before it")
-        base = recordings[written["like"]].request
-        messages = (*base.messages[: written.get("same_messages", 0)], *messages)
+        base, same = recordings[written["like"]].request, written.get("same_messages", 0)
+        messages, marks = (*base.messages[:same], *messages), (*base.marks[:same], *marks)
         gone = written.get("without", ())
         settings = {name: value for name, value in base.settings.items() if name not in gone} | settings
     replies = list(data["replies"])
     for reply in replies:
         if not reply.keys() & {"reply", "error"}:
             raise ValueError("one of its replies is neither a `reply` nor an `error`")
-    marks = tuple(digest_of(message) for message in messages)
     return Recording(RecordedRequest(str(written["digest"]), messages, marks, settings), replies)
 
 
