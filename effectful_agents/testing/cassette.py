@@ -117,8 +117,6 @@ class Cassette(ObjectInterpretation[Any, Any]):
             if self._blocks == 1:
                 self._begin()
         try:
-            if self.mode == "replay" and not self.path.exists():
-                raise CassetteError(f"there is no cassette `{self.path}`. {_HOW_TO_RECORD}", path=str(self.path))
             self._tape.load()
             yield
             if self.mode == "rewrite" and self._blocks == 1:
@@ -181,6 +179,8 @@ class Cassette(ObjectInterpretation[Any, Any]):
     def _missing(self, asked: RecordedRequest) -> UnrecordedRequest:
         recordings = self._tape.recordings
         text = f"the cassette `{self.path}` has no reply to this request."
+        if not self.path.exists():
+            text = f"there is no cassette `{self.path}`."
         known = self._tape.find(asked.digest)
         near = nearest(asked, [each.request for each in recordings])
         if known is not None:

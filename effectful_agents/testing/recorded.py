@@ -19,8 +19,13 @@ from effectful_agents.messages.exchange import settings_of_a_service
 __all__ = ["Forms", "RecordedRequest", "digest_of"]
 
 _UNDERSTOOD_BY_ONE = frozenset({"provider_options", "extra_body"})
-_ON_ITS_WAY = frozenset({"timeout", "num_retries", "max_retries", "stream", "stream_options"})
-"""How a request travels, and not what it asks."""
+_ON_ITS_WAY = frozenset(
+    {
+        *("timeout", "num_retries", "max_retries", "stream", "stream_options", "service_tier"),
+        *("metadata", "user", "safety_identifier", "store", "caching", "prompt_cache_key"),
+    }
+)
+"""How a request travels and who pays for it, and not what it asks."""
 
 _SECRET_NAME = re.compile(
     r"(?i)(?:api.?key|access.?key|secret|passw|authorization|credential|cookie|bearer|private.?key|headers?$"

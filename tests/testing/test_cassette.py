@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import os
@@ -26,6 +27,7 @@ from effectful_agents.errors import (
     ToolCallDecodingError,
     UnrecordedRequest,
 )
+from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.messages import (
     Finish,
     PromptProgress,
@@ -162,6 +164,7 @@ def test_rewriting_that_fails_forgets_nothing(path):
         {"timeout": 3},
         {"num_retries": 9},
         {"extra_headers": {"x-team": "b"}},
+        {"metadata": {"trace": "17"}},
         {"aws_secret_access_key": "abc"},
         {"stream": False},
         {"temperature": None},
@@ -277,8 +280,9 @@ def test_a_request_that_was_made_too_often_is_said_to_be(path):
 
 
 def test_it_says_how_to_record(path):
-    with pytest.raises(CassetteError, match=r"there is no cassette.*--cassette-mode=record"), handler(Cassette(path)):
-        pass
+    said = error_of(path, messages=[])
+    assert said.startswith("there is no cassette")
+    assert "--cassette-mode=record" in said
     record(path, "a")
     assert 'mode="record"' in error_of(path, messages=[])
 
@@ -401,6 +405,38 @@ def test_a_reply_that_tool_choice_forbids_is_refused_again(path, server):
         assert again.to_feedback_message() == made.to_feedback_message()
         assert again.raw_message == made.raw_message
     assert [str(each) for each in errors[1][0].others] == [str(each) for each in errors[0][0].others] != []
+
+
+def test_the_pieces_are_a_stream_of_chat_completions(path, server):
+    server.will(stream(recorded("openai_calls.sse")))
+    with handler(Cassette(path, "record")), listening():
+        made = server.ask()
+    (recording,) = read_text(path.read_text())["recordings"]
+    (written,) = recording["replies"]
+    assert written["reply"] == made
+    pieces = [f"event: {name}\ndata: {json.dumps(data)}\n\n".encode() for name, data in written["stream"]]
+    server.will(stream(*pieces, DONE))
+    with listening():
+        again = server.ask()
+    assert again["choices"] == made["choices"]
+    assert again["usage"] == made["usage"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_replies_that_came_by_litellm_are_given_again(path, server, streamed):
+    server.will(stream(recorded("openai_calls.sse")) if streamed else says("Hello"))
+    messages: list[Any] = [{"role": "user", "content": "hi"}]
+    configurer = LiteLLMConfigurer("openai/m", base_url=server.url, api_key=KEY, num_retries=0)
+    with contextlib.ExitStack() as stack:
+        heard = stack.enter_context(listening()) if streamed else []
+        with handler(Cassette(path, "record")), handler(configurer):
+            made = completion(messages=messages)
+    assert KEY not in path.read_text()
+    with handler(Cassette(path)), handler(configurer), listening() as again:
+        assert completion(messages=messages)["choices"] == made["choices"]
+    assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+    assert again == heard or not streamed
 
 
 def test_an_error_of_the_program_is_not_recorded(path):

@@ -137,7 +137,7 @@ async def test_later(cassette):
 """
     )
     only = ("-k", "not trio")
-    said = run(tests, *only, errors=5, deselected=1)
+    said = run(tests, *only, failed=5, deselected=1)
     assert "there is no cassette" in said
     run(tests, "--cassette-mode=record", *only, passed=5, deselected=1)
     files = {path.relative_to(pytester.path).as_posix() for path in pytester.path.rglob("*.json")}
