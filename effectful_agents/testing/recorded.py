@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from effectful_agents.encoding import to_jsonable
+from effectful_agents.errors import EncodingError
 from effectful_agents.handlers.policy.rules.redaction import PATTERNS
 from effectful_agents.messages import ToolChoice
 from effectful_agents.messages.exchange import settings_of_a_service
@@ -91,11 +93,7 @@ class Forms:
         self._known: dict[int, tuple[Any, Any, str]] = {}
 
     def request(self, request: Mapping[str, Any]) -> RecordedRequest:
-        """A request as it is compared and written.
-
-        Raises:
-            EncodingError: It holds what is no JSON.
-        """
+        """A request as it is compared and written."""
         secrets = frozenset(_secrets_in({name: value for name, value in request.items() if name != "messages"}))
         if not secrets <= self._secrets:
             self._secrets |= secrets
@@ -105,7 +103,9 @@ class Forms:
         for name, value in request.items():
             if name == "messages" or value is None or name in left_out or name in self._ignore:
                 continue
-            settings[name], digests[name] = self._setting(name, value)
+            # What is no data is a client, or a function of somebody's: it says how the request is made.
+            with contextlib.suppress(EncodingError):
+                settings[name], digests[name] = self._setting(name, value)
         written = [self._noted(message) for message in request.get("messages", ())]
         marks = tuple(mark for _, mark in written)
         digest = digest_of([marks, digests])
@@ -113,7 +113,7 @@ class Forms:
 
     def reply(self, reply: Any) -> Any:
         """A reply, or a part of one, as it is written."""
-        return self._written(to_jsonable(reply), in_request=False)
+        return self._written(to_jsonable(reply), self._secrets | _secrets_of_environment())
 
     def _setting(self, name: str, value: Any) -> tuple[Any, str]:
         if isinstance(value, ToolChoice):
@@ -136,23 +136,21 @@ class Forms:
             self._known[id(value)] = (value, written, mark)
         return written, mark
 
-    def _written(self, value: Any, *, in_request: bool = True) -> Any:
+    def _written(self, value: Any, of_reply: Set[str] | None = None) -> Any:
+        """A part of a request; or of a reply, with the texts that must not be written of it."""
         if isinstance(value, str):
-            return self._text(value, in_request)
+            return self._text(value, of_reply)
         if isinstance(value, dict):
-            return {name: self._written(part, in_request=in_request) for name, part in value.items()}
+            return {name: self._written(part, of_reply) for name, part in value.items()}
         if isinstance(value, list):
-            return [self._written(part, in_request=in_request) for part in value]
+            return [self._written(part, of_reply) for part in value]
         return value
 
-    def _text(self, text: str, in_request: bool) -> str:
+    def _text(self, text: str, of_reply: Set[str] | None) -> str:
         if len(text) >= _LONG and (name := _named_data(text)):
-            return name if in_request else text
-        for secret in self._secrets:
+            return name if of_reply is None else text
+        for secret in self._secrets if of_reply is None else of_reply:
             text = text.replace(secret, "[api key]")
-        if not in_request:
-            for secret in _secrets_of_environment():
-                text = text.replace(secret, "[api key]")
         for kind, pattern in _SECRETS:
             text = pattern.sub(f"[{kind}]", text)
         return text if self._scrub is None else self._scrub(text)

@@ -165,6 +165,7 @@ def test_rewriting_that_fails_forgets_nothing(path):
         {"num_retries": 9},
         {"extra_headers": {"x-team": "b"}},
         {"metadata": {"trace": "17"}},
+        {"client": object()},
         {"aws_secret_access_key": "abc"},
         {"stream": False},
         {"temperature": None},
