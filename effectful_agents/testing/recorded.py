@@ -29,6 +29,9 @@ _ON_ITS_WAY = frozenset(
 )
 """How a request travels and who pays for it, and not what it asks."""
 
+_DESCRIBING = frozenset({"messages", "tools", "functions", "response_format"})
+"""In these a property may be called a password, and is none."""
+
 _SECRET_NAME = re.compile(
     r"(?i)(?:api.?key|access.?key|secret|passw|authorization|credential|cookie|bearer|private.?key|headers?$"
     r"|(?:^|[_-])token$|(?:auth|access|session|id|refresh)[_-]?token)"
@@ -94,7 +97,7 @@ class Forms:
 
     def request(self, request: Mapping[str, Any]) -> RecordedRequest:
         """A request as it is compared and written."""
-        secrets = frozenset(_secrets_in({name: value for name, value in request.items() if name != "messages"}))
+        secrets = frozenset(_secrets_in({name: value for name, value in request.items() if name not in _DESCRIBING}))
         if not secrets <= self._secrets:
             self._secrets |= secrets
             self._known = {}
@@ -118,10 +121,11 @@ class Forms:
     def _setting(self, name: str, value: Any) -> tuple[Any, str]:
         if isinstance(value, ToolChoice):
             value = value.to_wire()
-        if isinstance(value, list):
+        if name == "tools" and isinstance(value, list):
             noted = [self._noted(each) for each in value]
             return [each for each, _ in noted], digest_of([mark for _, mark in noted])
-        written = self._written(_without_secrets(to_jsonable(value), name))
+        data = to_jsonable(value)
+        written = self._written(data if name in _DESCRIBING else _without_secrets(data, name))
         return written, digest_of(written)
 
     def _noted(self, value: Any) -> tuple[Any, str]:
@@ -186,6 +190,8 @@ def _secrets_in(value: Any, is_secret: bool = False) -> set[str]:
     if isinstance(value, str):
         words = [value, *value.split()] if is_secret else []  # of `Bearer …` a service repeats the second word
         return {word for word in words if len(word) >= _SHORTEST_SECRET}
+    if isinstance(value, list):
+        return {secret for part in value for secret in _secrets_in(part, is_secret)}
     if isinstance(value, Mapping):
         parts = [(part, is_secret or bool(_SECRET_NAME.search(str(name)))) for name, part in value.items()]
         return {secret for part, inside in parts for secret in _secrets_in(part, inside)}

@@ -76,8 +76,8 @@ def test_arguments_of_any_type_are_taken(row):
 @settings(max_examples=25)
 @given(recipes(3), st.integers(0, 9))
 def test_an_answer_of_a_type_at_random_is_taken(recipe, seed):
-    # Of these schemas do not say all: which keys of a mapping there are, and, under a description of the user's own, what
-    # a complex number or a fraction is written like.
+    # Of these schemas do not say all: which keys of a mapping there are, and, under a description of the user's own,
+    # what a complex number or a fraction is written like.
     assume(not re.search("'texts'|'described'", repr(recipe)))
     tp = build(recipe).tp
     codec = tool_codec(tool_with(tp))

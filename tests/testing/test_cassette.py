@@ -479,6 +479,26 @@ def test_no_key_is_written(path, monkeypatch):
         asks()
 
 
+def test_keys_deep_in_settings_are_not_written(path):
+    record(path, "a", asks=lambda: ask(fallbacks=[{"model": "b", "api_key": "key-of-the-other"}]))
+    assert "key-of-the-other" not in path.read_text()
+    with handler(Cassette(path)):
+        assert text(ask(fallbacks=[{"model": "b", "api_key": "another-key"}])) == "a"
+
+
+def test_what_is_called_a_password_is_described_as_usual(path):
+    def asks(description: str) -> Any:
+        password = {"type": "string", "description": description}
+        schema = {"type": "object", "properties": {"password": password}}
+        form: Any = {"type": "json_schema", "json_schema": {"name": "form", "schema": schema}}
+        return ask("Enter the password.", response_format=form)
+
+    record(path, "a", asks=lambda: asks("Enter the password."))
+    assert path.read_text().count("Enter the password.") == 2
+    with handler(Cassette(path)), pytest.raises(UnrecordedRequest):
+        asks("Another one.")
+
+
 def test_a_key_in_two_pieces_of_a_stream_is_not_written(path, server):
     server.will(stream(chunk(KEY[:9]), chunk(KEY[9:], "stop"), DONE))
     with handler(Cassette(path, "record")), listening():
