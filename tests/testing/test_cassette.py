@@ -65,6 +65,12 @@ def vacation(month: str) -> str:
     raise NotHandled
 
 
+@Skill.define(tools=False)
+def vacation_text(month: str) -> str:
+    """Suggest a city for {month} in a word."""
+    raise NotHandled
+
+
 @Skill.define
 async def capital(country: str) -> str:
     """The capital of {country}."""
@@ -438,6 +444,18 @@ def test_replies_that_came_by_litellm_are_given_again(path, server, streamed):
         assert completion(messages=messages)["choices"] == made["choices"]
     assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
     assert again == heard or not streamed
+
+
+@pytest.mark.local_model
+def test_a_model_inside_the_process_is_given_again(path):
+    stack = harness(model="local/smollm2", max_tokens=200)
+    told: list[list[Any]] = []
+    for mode in ("record", "replay"):
+        with handler(Cassette(path, mode)), listening() as heard, handler(stack):
+            vacation_text("May")
+        told.append([event for event in heard if isinstance(event, PromptProgress | StreamStart | TextDelta | Finish)])
+    assert told[0] == told[1]
+    assert any(isinstance(event, TextDelta) for event in told[1])
 
 
 def test_an_error_of_the_program_is_not_recorded(path):
