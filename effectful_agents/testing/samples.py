@@ -46,12 +46,15 @@ def sample(schema: Any, seed: int | str = 0) -> Any:
     >>> sample({"type": "array", "items": {"type": "integer", "exclusiveMinimum": 2}, "minItems": 2})
     [4, 7]
     """
-    sampler = _Sampler(schema, random.Random(f"{seed}"))
-    checked = _mentions(schema, _BY_CHECKING)
-    for _ in range(_MOST_ATTEMPTS):
-        value = sampler.make(schema, 0)
-        if not checked or _fits(value, schema):
-            return value
+    try:
+        sampler = _Sampler(schema, random.Random(f"{seed}"))
+        checked = _mentions(schema, _BY_CHECKING)
+        for _ in range(_MOST_ATTEMPTS):
+            value = sampler.make(schema, 0)
+            if not checked or _fits(value, schema):
+                return value
+    except RecursionError as error:
+        raise EncodingError("a value of the schema would have no end") from error
     raise EncodingError(f"no value was found that fits the schema {json.dumps(schema, ensure_ascii=False)[:500]}")
 
 

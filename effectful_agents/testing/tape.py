@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import getpass
 import hashlib
 import json
 import os
-import re
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Sequence
@@ -218,7 +216,7 @@ def _read(data: Any, recordings: dict[str, Recording]) -> Recording:
 def _between_processes(path: Path) -> Generator[None]:
     """Where only one process at a time is, for one file."""
     # Not beside the cassette, where it would be committed with it.
-    name = re.sub(r"\W", "-", getpass.getuser()) if hasattr(os, "getuid") else "user"
+    name = os.getuid() if hasattr(os, "getuid") else "user"
     digest = hashlib.blake2b(os.path.abspath(path).encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
     lock = Path(tempfile.gettempdir()) / f"effectful-agents-{name}-{digest}.lock"
     with contextlib.ExitStack() as stack:

@@ -231,6 +231,8 @@ def test_a_type_of_pydantics_is_answered(tp):
         {"type": "string", "pattern": "("},
         {"type": "array", "items": {"const": 1}, "uniqueItems": True, "minItems": 2},
         {"not": {}},
+        {"$ref": "#"},
+        {"properties": {"a": {"$ref": "#/properties/a"}}, "required": ["a"]},
         {
             "$ref": "#/$defs/A",
             "$defs": {"A": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/A"}, "minItems": 1}]}},

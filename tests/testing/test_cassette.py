@@ -7,6 +7,8 @@ import contextlib
 import json
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -718,3 +720,32 @@ def test_a_process_that_dies_loses_nothing_that_was_recorded(path, monkeypatch):
     assert path.read_text() == before
     record(path, "two", asks=lambda: ask("two"))
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+RECORDING = """
+import itertools, sys
+from effectful_agents import handler
+from effectful_agents.operations.loop import completion
+from effectful_agents.testing import Cassette, ScriptedModel
+
+with handler(ScriptedModel(*["an answer"] * 100_000)), handler(Cassette(sys.argv[1], "record")):
+    for number in itertools.count():
+        completion(messages=[{"role": "user", "content": f"question {number} " * 100}])
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_leaves_whole_files(path):
+    for told in (5, 60):
+        with subprocess.Popen(
+            [sys.executable, "-c", RECORDING, str(path)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            for number in process.stdout:
+                if int(number) >= told:
+                    break
+            process.kill()
+        with handler(Cassette(path)) as cassette:
+            assert len(cassette.unused) > told
+        assert len(cassette.unused) < 10_000
