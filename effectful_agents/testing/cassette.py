@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import threading
 from collections import Counter
@@ -153,7 +154,8 @@ class Cassette(ObjectInterpretation[Any, Any]):
             return recording.replies[given]
 
     def _played(self, recorded: dict[str, Any]) -> Response:
-        reply = cast("Response | None", recorded.get("reply"))
+        # The program may do with it what it likes; another block gets it as it was.
+        reply = cast("Response | None", copy.deepcopy(recorded.get("reply")))
         if emit in interpretation():
             if reply is not None and "stream" not in recorded:
                 reply = unstreamed(reply)

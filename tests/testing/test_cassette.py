@@ -123,6 +123,16 @@ def test_each_block_begins_at_the_beginning(path):
                 assert text(ask()) == "two"
 
 
+def test_what_is_done_with_a_reply_does_not_reach_the_cassette(path):
+    record(path, "one")
+    cassette = Cassette(path)
+    for _ in range(2):
+        with handler(cassette):
+            reply = ask()
+            assert text(reply) == "one"
+            reply["choices"][0]["message"]["content"] = "changed"
+
+
 def test_what_was_not_asked_again_can_be_asked_for(path):
     record(path, "one", "two", "other", asks=lambda: [ask(), ask(), ask("what?", temperature=0.5)])
     with handler(Cassette(path)) as cassette:
