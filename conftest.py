@@ -2,6 +2,9 @@
 
 import pytest
 
+# For the tests of the plugin. pytest takes it in the outermost `conftest.py` only.
+pytest_plugins = ["pytester"]
+
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Let xdist take one process a core for all tests, and none for those that somebody names.

@@ -74,7 +74,8 @@ def _fraction(node: Any) -> Any:
 
 def _complex(node: Any) -> Any:
     # The function hands on a Python text, which the strict form of the node would refuse.
-    read = core_schema.no_info_before_validator_function(_no_number, {**node, "strict": False})
+    schema = {"type": "string", "description": "a complex number, as 1+2j"}
+    read = core_schema.no_info_before_validator_function(_no_number, {**node, "strict": False}, metadata=shown(schema))
     return core_schema.json_or_python_schema(read, node)
 
 

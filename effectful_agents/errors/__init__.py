@@ -7,6 +7,7 @@
         MissingHandlerError        an operation was performed that no installed handler gives a meaning
         MissingDependencyError     an optional package is not installed
         ModelAccessError           the model, or the key for it, is not known where it was asked
+        ModelForbidden             a model would have been asked in a test that forbids it
         EncodingError              a type or value has no form on the wire
         HistoryError               a message stands where no provider would accept it
         StateError                 what is kept of an agent does not fit its class
@@ -37,6 +38,8 @@
         QuestionChanged            the run asks something else by now
       AnswerError                  whoever answers a question: what they said does not fit it
       StorageError                 the operator: a file in which something is kept cannot be read or written
+      CassetteError                the author of the test: recorded replies cannot be read or written
+        UnrecordedRequest          the author of the test: nothing is recorded for a request
       ProviderError                the provider: `status`, `provider`
         RequestTimeoutError        no answer within the time allowed
         NetworkError               the way to the provider failed
@@ -61,6 +64,7 @@ from effectful_agents.errors.approvals import (
     TokenUsed,
 )
 from effectful_agents.errors.base import AgentsError, retryable_for_status
+from effectful_agents.errors.cassettes import CassetteError, UnrecordedRequest
 from effectful_agents.errors.configuration import (
     ConfigurationError,
     DefinitionError,
@@ -69,6 +73,7 @@ from effectful_agents.errors.configuration import (
     MissingDependencyError,
     MissingHandlerError,
     ModelAccessError,
+    ModelForbidden,
     OptionError,
     PromptError,
     SeamVersionError,
@@ -111,6 +116,7 @@ __all__ = [
     "AgentsError",
     "AnswerError",
     "Cancelled",
+    "CassetteError",
     "CodeStopped",
     "ConfigurationError",
     "ContextLengthError",
@@ -126,6 +132,7 @@ __all__ = [
     "MissingDependencyError",
     "MissingHandlerError",
     "ModelAccessError",
+    "ModelForbidden",
     "NetworkError",
     "OptionError",
     "PromptError",
@@ -153,6 +160,7 @@ __all__ = [
     "TypeCheckerError",
     "UncertainEffect",
     "UnknownPromptError",
+    "UnrecordedRequest",
     "describe_exception",
     "retryable_for_status",
 ]

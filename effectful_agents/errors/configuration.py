@@ -18,6 +18,7 @@ __all__ = [
     "MissingDependencyError",
     "MissingHandlerError",
     "ModelAccessError",
+    "ModelForbidden",
     "OptionError",
     "PromptError",
     "SeamVersionError",
@@ -63,6 +64,13 @@ class ModelAccessError(ConfigurationError):
     """A model cannot be asked: its key is missing or refused, or there is no such model or address.
 
     Repeating does not help; another model may.
+    """
+
+
+class ModelForbidden(ConfigurationError):
+    """A model would have been asked where that is forbidden, as in a test.
+
+    Not by a policy of the program: see `effectful_agents.operations.loop.completion`.
     """
 
 

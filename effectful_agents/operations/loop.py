@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Unpack
 
-from effectful_agents.errors import MissingHandlerError, ToolCallDecodingError, ToolCallExecutionError
+from effectful_agents.errors import MissingHandlerError, ModelForbidden, ToolCallDecodingError, ToolCallExecutionError
 from effectful_agents.messages import (
     AssistantMessage,
     Message,
@@ -252,10 +253,24 @@ def completion(**request: Unpack[Request]) -> Response:
     (`effectful_agents.testing.ScriptedModel`). By default the request goes on its way as `send_request`, so that a
     handler of `completion` sees it wherever it stands.
 
+    Where the environment has the variable `EFFECTFUL_AGENTS_FORBID_MODELS`, with any value but `0`, it does not.
+
     Raises:
         ProviderError: The service failed; see the branches of it in `effectful_agents.errors`.
+        ModelForbidden: It would go on its way, and may not.
     """
+    if os.environ.get("EFFECTFUL_AGENTS_FORBID_MODELS", "0") not in ("", "0"):
+        raise ModelForbidden(_forbidden())
     return send_request(**request)
+
+
+def _forbidden() -> str:
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    return (
+        f"a real model would be asked{f' by the test `{test}`' if test else ''}, and EFFECTFUL_AGENTS_FORBID_MODELS "
+        "forbids that. Let a `ScriptedModel`, a `SchemaModel` or a `Cassette` of `effectful_agents.testing` answer, or "
+        "mark the test with `@pytest.mark.allow_models`."
+    )
 
 
 @Operation.define

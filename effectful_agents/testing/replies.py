@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from effectful_agents.encoding import encode
 from effectful_agents.messages import AssistantMessage, CompletionUsage, Response, ToolCall, Usage
 
-__all__ = ["DEFAULT_USAGE", "batch", "calls", "says"]
+__all__ = ["DEFAULT_USAGE", "batch", "called", "calls", "says"]
 
 DEFAULT_USAGE = Usage(input=100, output=20, reasoning=0, cache_read=0, cache_write=0)
 """What a scripted reply reports to have used when nothing else is said."""
@@ -54,6 +55,11 @@ def calls(name: str, /, *, id: str = "call-1", usage: Usage | None = None, **arg
         "function": {"name": name, "arguments": json.dumps(encode(arguments), ensure_ascii=False)},
     }
     return _reply({"role": "assistant", "content": None, "tool_calls": [call]}, _wire_usage(usage))
+
+
+def called(tool_calls: Sequence[ToolCall]) -> Response:
+    """Make a reply that makes calls which are written already."""
+    return _reply({"role": "assistant", "content": None, "tool_calls": list(tool_calls)}, _wire_usage(None))
 
 
 def batch(*replies: Response) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import json
 import threading
@@ -10,10 +11,23 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from effectful_agents.encoding import encode
-from effectful_agents.errors import ConfigurationError
+from effectful_agents.errors import ConfigurationError, Denied, OptionError, StepDenied
+from effectful_agents.handlers.provision.retries import retried
 from effectful_agents.messages import Message, Request, Response
 from effectful_agents.messages.telling import told
+from effectful_agents.operations.authority import ask_person
 from effectful_agents.operations.loop import completion
+from effectful_agents.operations.policy import (
+    Decision,
+    Disposition,
+    EffectKind,
+    ProposedEffect,
+    Question,
+    as_decision,
+    callers,
+    ending_calls,
+    enforced,
+)
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, implements, interpretation
 from effectful_agents.testing.replies import says
@@ -34,14 +48,19 @@ class ScriptedModel(ObjectInterpretation[Any, Any]):
             - a text is sent as it is, as with `says`;
             - a reply, made by `says`, `calls` or `batch` or by hand, is sent as it is;
             - an exception, or a class of exceptions, is raised;
+            - a `Decision`, or a `Disposition`, is enforced as that of a policy about this request: the call ends with
+              `Denied`, or a person is asked first; where the request may be made, the next reply is given;
             - any other callable is called with the request, and what it returns is treated as if it stood here;
             - any other value is sent as JSON, in the form that the request asks for.
         chunk_size: Characters in one piece of a stream; at least 1.
+        num_retries: How often a request is made again whose reply is an error that may pass, as a handler of providers
+            does it, with the same pauses (`operations.world.sleep`). Each attempt takes the next reply.
 
     Attributes:
         requests: The requests that came, in order; each keeps the messages that it had when it came.
 
     Raises:
+        OptionError: `chunk_size` is less than 1, or `num_retries` less than 0.
         ConfigurationError: From `completion`, when all replies have been given.
 
     >>> from effectful_agents import handler
@@ -58,19 +77,34 @@ class ScriptedModel(ObjectInterpretation[Any, Any]):
 
     requests: list[Request]
 
-    def __init__(self, *replies: Any, chunk_size: int = 8) -> None:
+    def __init__(self, *replies: Any, chunk_size: int = 8, num_retries: int = 0) -> None:
         if chunk_size < 1:
-            raise ValueError(f"`chunk_size` is {chunk_size}; a piece has at least one character")
+            raise OptionError(f"`chunk_size` is {chunk_size}; a piece has at least one character")
+        if num_retries < 0:
+            raise OptionError(f"`num_retries` is {num_retries}; a request is made again 0 times or more")
         self.requests = []
         self._replies = deque(replies)
         self._scripted = len(replies)
         self._chunk_size = chunk_size
+        self._num_retries = num_retries
         self._lock = threading.Lock()
 
     @property
     def remaining(self) -> int:
         """How many replies have not been given yet."""
         return len(self._replies)
+
+    def add(self, *replies: Any) -> None:
+        """Put replies at the end of the script."""
+        with self._lock:
+            self._replies.extend(replies)
+            self._scripted += len(replies)
+
+    def clear(self) -> None:
+        """Forget the replies that have not been given."""
+        with self._lock:
+            self._scripted -= len(self._replies)
+            self._replies.clear()
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
@@ -79,15 +113,22 @@ class ScriptedModel(ObjectInterpretation[Any, Any]):
         seen = cast(Request, request)
         with self._lock:
             self.requests.append(seen)
-            exhausted = not self._replies
-            reply = None if exhausted else self._replies.popleft()
-        if exhausted:
-            raise ConfigurationError(self._end_of_script(seen))
-        response = _response(reply, seen)
+        response = retried(lambda: self._answer(seen), self._num_retries) if self._num_retries else self._answer(seen)
         if emit in interpretation():
             for event in told(response, self._chunk_size):
                 emit(event)
         return response
+
+    def _answer(self, request: Request) -> Response:
+        while True:
+            with self._lock:
+                exhausted = not self._replies
+                reply = None if exhausted else self._replies.popleft()
+            if exhausted:
+                raise ConfigurationError(self._end_of_script(request))
+            response = _response(reply, request)
+            if response is not None:
+                return response
 
     def _end_of_script(self, request: Request) -> str:
         count = "1 reply" if self._scripted == 1 else f"{self._scripted} replies"
@@ -98,7 +139,10 @@ class ScriptedModel(ObjectInterpretation[Any, Any]):
         )
 
 
-def _response(reply: Any, request: Request) -> Response:
+def _response(reply: Any, request: Request) -> Response | None:
+    """What a reply of the script is; None where it only says that the request may be made."""
+    if isinstance(reply, Decision | Disposition):
+        return _enforce(as_decision(reply), request)
     if isinstance(reply, str) and not isinstance(reply, enum.Enum):
         return says(reply)
     if isinstance(reply, dict) and "choices" in reply:
@@ -108,6 +152,22 @@ def _response(reply: Any, request: Request) -> Response:
     if callable(reply):
         return _response(cast(Callable[[Request], Any], reply)(request), request)
     return says(_answer(reply, request))
+
+
+def _enforce(decision: Decision, request: Request) -> None:
+    effect = ProposedEffect(
+        kind=EffectKind.MODEL_CALL, name=request.get("model") or "", request=request, callers=callers()
+    )
+    answer = None
+    if decision.disposition is Disposition.REQUIRE_APPROVAL:
+        text = decision.message or "May the model be asked?"
+        answer = ask_person(Question(text=text, effect=effect, reason_code=decision.reason_code))
+        kind = Disposition.ALLOW if answer.approved is True else Disposition.DENY_STEP
+        decision = dataclasses.replace(decision, disposition=kind, message=answer.reason or decision.message)
+    try:
+        enforced(effect, decision, answer)
+    except StepDenied as error:  # as where a policy says so: without a reply there is nothing to go on with
+        raise ending_calls(Denied(error.decision)) from error
 
 
 def _answer(value: Any, request: Request) -> str:

@@ -79,7 +79,7 @@ from effectful_agents.operations.loop import DecodedToolCall, ToolResult, call_t
 from effectful_agents.operations.memory import Memory, MemoryScope, recalled
 from effectful_agents.operations.policy import EffectKind
 from effectful_agents.operations.steps import emit
-from effectful_agents.testing import ReplayModel, ScriptedModel
+from effectful_agents.testing import Cassette, ReplayModel, SchemaModel, ScriptedModel
 
 ABSENT = "local/absent.gguf"
 """A local model that there is not: who is asked for it says so at once."""
@@ -121,9 +121,12 @@ def _all_but(*names: str) -> ToolRouter:
 
 SAMPLES: Mapping[type, Make] = {
     # In the order in which they stand in a stack, outermost first.
+    # Outside of the script, which the programs are written for.
+    SchemaModel: lambda around: SchemaModel(),
     # Of streams: what came whole is marked where somebody listens.
     ReplayModel: lambda around: ReplayModel(*[BODY] * 50),
     ScriptedModel: lambda around: ScriptedModel(*around.replies),
+    Cassette: lambda around: Cassette(around.folder / "cassette.json", "rewrite"),
     AgentLoop: lambda around: AgentLoop(turns=5),
     DeferredTools: lambda around: DeferredTools(threshold=0, always=["measure", "break_down"]),
     ExpressionToolCaller: lambda around: ExpressionToolCaller(),
@@ -301,6 +304,11 @@ ORDERED: tuple[Ordered, ...] = (
         Ordered(ReplayModel, inner, _ANSWERS)
         for inner in (ScriptedModel, LiteLLMConfigurer, Fallback, ProgressDisplay, RichTerminalRenderer)
     ),
+    *(
+        Ordered(SchemaModel, inner, _ANSWERS)
+        for inner in (LiteLLMConfigurer, Fallback, ProgressDisplay, RichTerminalRenderer)
+    ),
+    *(Ordered(SchemaModel, inner, _ANSWERS) for inner in (ReplayModel, ScriptedModel)),
     Ordered(
         LiteLLMConfigurer,
         Fallback,

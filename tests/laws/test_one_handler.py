@@ -29,7 +29,7 @@ from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.world import fresh_id
 from effectful_agents.runtime import Layers, Operation, interpretation
-from effectful_agents.testing import ScriptedModel
+from effectful_agents.testing import SchemaModel, ScriptedModel
 from tests.laws.operations import PERFORM, operations_of_the_package
 from tests.laws.programs import PROGRAMS, Guide, ask, outcome
 from tests.laws.registry import NEEDED, SAMPLES, Surroundings
@@ -62,7 +62,15 @@ def stack_with(cls: type, around: Surroundings) -> list[Any]:
 
 
 FORWARDING_NOTHING = (
-    *(ScriptedModel, AgentLoop, LiteLLMConfigurer, BuiltinExecutor, RestrictedPythonExecutor, SQLitePersister),
+    *(
+        ScriptedModel,
+        SchemaModel,
+        AgentLoop,
+        LiteLLMConfigurer,
+        BuiltinExecutor,
+        RestrictedPythonExecutor,
+        SQLitePersister,
+    ),
     MemoryKeeper,
     *(AskInTerminal, HumanInteraction),
 )

@@ -38,6 +38,7 @@ SAMPLES: list[BaseException] = [
     errors.HistoryError("x"),
     errors.StateError("x", agent_id="a", field="f"),
     errors.ModelAccessError("x"),
+    errors.ModelForbidden("x"),
     errors.SeamVersionError("x"),
     errors.ToolCallDecodingError(
         ValueError("bad"), MESSAGE, CALL, [errors.ToolCallDecodingError(KeyError("other"), MESSAGE, CALL)]
@@ -55,6 +56,8 @@ SAMPLES: list[BaseException] = [
     errors.JournalError("x"),
     errors.RunInUse("x"),
     errors.LeaseLost("x"),
+    errors.CassetteError("x", path="c.json"),
+    errors.UnrecordedRequest("x", path="c.json"),
     errors.StorageError("x", path="a.db", retryable=True),
     errors.PromptError("x"),
     errors.UnknownPromptError("x", ["y"], skill="z"),

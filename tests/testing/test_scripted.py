@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from effectful_agents.errors import ConfigurationError, NetworkError
+from effectful_agents import NotHandled, Skill, Tool, harness
+from effectful_agents.errors import (
+    ConfigurationError,
+    Denied,
+    MissingHandlerError,
+    NetworkError,
+    OptionError,
+    ProviderError,
+)
 from effectful_agents.messages import (
     Finish,
     ReasoningDelta,
@@ -26,7 +34,17 @@ from effectful_agents.messages import (
     Usage,
 )
 from effectful_agents.operations.loop import completion
+from effectful_agents.operations.policy import (
+    ALLOW,
+    Answer,
+    Decision,
+    Disposition,
+    EffectKind,
+    decided,
+    request_approval,
+)
 from effectful_agents.operations.steps import emit
+from effectful_agents.operations.world import sleep
 from effectful_agents.runtime import handler
 from effectful_agents.testing import DEFAULT_USAGE, ScriptedModel, batch, calls, says
 
@@ -254,3 +272,103 @@ def test_a_batch_of_texts_is_one_text_and_has_the_usage_of_the_first():
 def test_a_batch_of_nothing_is_refused():
     with pytest.raises(ValueError, match="at least one"):
         batch()
+
+
+# --- decisions, and errors that pass ----------------------------------------------------------------------------------
+
+
+@Skill.define
+def answer(question: str) -> str:
+    """Answer: {question}"""
+    raise NotHandled
+
+
+@Tool.define
+def consult(topic: str) -> str:
+    """Ask the other one."""
+    return answer(topic)
+
+
+@Skill.define
+def lead() -> str:
+    """Use the tool."""
+    raise NotHandled
+
+
+BRIEF = harness(system_prompt="brief")
+
+
+@pytest.mark.parametrize("kind", [Disposition.DENY_STEP, Disposition.TERMINATE_RUN])
+def test_a_decision_against_a_request_ends_the_call(kind):
+    log: list[Any] = []
+    denied = Decision(kind, "too_late", "Not after ten.", rule="hours")
+    with handler(ScriptedModel(denied, "never")) as model, handler(BRIEF), handler({decided: log.append}):
+        with pytest.raises(Denied, match=r"Not after ten\. \(rule: hours\)"):
+            answer("What?")
+    assert model.remaining == 1
+    assert [(one.decision, one.effect.kind, one.callers) for one in log] == [(denied, EffectKind.MODEL_CALL, (answer,))]
+
+
+def test_a_decision_in_a_call_inside_of_another_ends_both():
+    with handler(ScriptedModel(calls("consult", topic="tea"), Disposition.DENY_STEP, "never")), handler(BRIEF):
+        with pytest.raises(Denied):
+            lead()
+
+
+def test_a_decision_that_allows_lets_the_next_reply_follow():
+    with handler(ScriptedModel(ALLOW, lambda request: Decision(), "yes")) as model, handler(BRIEF):
+        assert answer("What?") == "yes"
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_person_is_asked_where_a_decision_says_so(approved):
+    questions: list[Any] = []
+
+    def person(question: Any) -> Answer:
+        questions.append(question)
+        return Answer(approved=approved, reason="because")
+
+    model = ScriptedModel(Decision(Disposition.REQUIRE_APPROVAL, message="May it?"), "yes")
+    with handler(model), handler(BRIEF), handler({request_approval: person}):
+        if approved:
+            assert answer("What?") == "yes"
+        else:
+            with pytest.raises(Denied, match="because"):
+                answer("What?")
+    assert [(one.text, one.effect.kind) for one in questions] == [("May it?", EffectKind.MODEL_CALL)]
+
+
+def test_where_nobody_is_there_to_be_asked_it_is_an_error():
+    with handler(ScriptedModel(Disposition.REQUIRE_APPROVAL)), handler(BRIEF), pytest.raises(MissingHandlerError):
+        answer("What?")
+
+
+def test_errors_that_pass_are_followed_by_the_next_reply_where_that_is_wanted():
+    waited: list[float] = []
+    busy = ProviderError("busy", status=503, retry_after=7)
+    with handler({sleep: waited.append}), handler(ScriptedModel(busy, busy, "yes", num_retries=2)) as model:
+        assert message(ask())["content"] == "yes"
+        assert len(model.requests) == 1
+    assert waited == [7, 7]
+    with handler({sleep: waited.append}), handler(ScriptedModel(busy, busy, num_retries=1)):
+        with pytest.raises(ProviderError):
+            ask()
+    wrong = ProviderError("wrong", status=400)
+    with handler(ScriptedModel(wrong, "never", num_retries=5)) as model:
+        with pytest.raises(ProviderError):
+            ask()
+    assert model.remaining == 1
+    with pytest.raises(OptionError, match="num_retries"):
+        ScriptedModel(num_retries=-1)
+
+
+def test_a_script_can_be_written_later():
+    model = ScriptedModel("one")
+    model.add("two", "three")
+    with handler(model):
+        assert [message(ask())["content"] for _ in range(2)] == ["one", "two"]
+        model.clear()
+        assert model.remaining == 0
+        with pytest.raises(ConfigurationError, match="was given 2 replies"):
+            ask()

@@ -1,0 +1,204 @@
+"""Requests and replies as a cassette keeps them: plain JSON, without keys, and the same everywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Set
+from typing import Any
+
+from effectful_agents.encoding import to_jsonable
+from effectful_agents.errors import EncodingError
+from effectful_agents.messages import ToolChoice
+from effectful_agents.messages.exchange import settings_of_a_service
+from effectful_agents.messages.sensitive import PATTERNS, is_secret_name
+
+__all__ = ["Forms", "RecordedRequest", "digest_of"]
+
+_UNDERSTOOD_BY_ONE = frozenset({"provider_options", "extra_body"})
+_ON_ITS_WAY = frozenset(
+    {
+        *("timeout", "num_retries", "max_retries", "stream", "stream_options", "service_tier"),
+        *("metadata", "user", "safety_identifier", "store", "caching", "prompt_cache_key"),
+    }
+)
+"""How a request travels and who pays for it, and not what it asks."""
+
+_DESCRIBING = frozenset({"messages", "tools", "functions", "response_format"})
+"""In these a property may be called a password, and is none."""
+
+_SECRETS = tuple((kind, re.compile(PATTERNS[kind])) for kind in ("KEY", "TOKEN"))
+_KEY_OF_A_SERVICE = re.compile(r"(?:_|^)(?:API|SECRET|ACCESS)_KEY$")
+_SHORTEST_SECRET = 8
+"""Characters. What is shorter keeps no secret, and would be found in words that are none."""
+
+_DATA_URL = re.compile(r"data:[\w.+/-]{0,100}(?:;[\w.=+-]{1,100}){0,5};base64,")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_LONG = 1000
+_MOST_KNOWN = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordedRequest:
+    """A request as a cassette keeps it.
+
+    Attributes:
+        digest: Equal for requests that ask the same.
+        messages: The conversation.
+        marks: The digest of each message.
+        settings: What else the request says, and may change the reply.
+    """
+
+    digest: str
+    messages: tuple[Any, ...]
+    marks: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+    @functools.cached_property
+    def beginnings(self) -> tuple[bytes, ...]:
+        """What stands for the first message, the first two, and so on."""
+        hashed, beginnings = hashlib.blake2b(digest_size=10), []
+        for mark in self.marks:
+            hashed.update(mark.encode())
+            beginnings.append(hashed.digest())
+        return tuple(beginnings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as one piece of JSON."""
+        return {**self.settings, "messages": list(self.messages)}
+
+
+class Forms:
+    """Writes requests and replies in the form of a cassette.
+
+    Keys are left out, texts that look like one have a mark in their place, and large binary data are named by their
+    digest. So the digest of a request is the same with another key, in another process and on another day.
+
+    Args:
+        scrub: What texts are replaced by before they are compared and written; None leaves them.
+        ignore: Names of settings that make no difference.
+    """
+
+    def __init__(self, scrub: Callable[[str], str] | None = None, ignore: frozenset[str] = frozenset()) -> None:
+        self._scrub = scrub
+        self._ignore = ignore | _ON_ITS_WAY
+        self._secrets: frozenset[str] = frozenset()
+        # By identity: messages and definitions of tools are large, never changed, and the same from turn to turn.
+        self._known: dict[int, tuple[Any, Any, str]] = {}
+
+    def request(self, request: Mapping[str, Any]) -> RecordedRequest:
+        """A request as it is compared and written."""
+        secrets = frozenset(_secrets_in({name: value for name, value in request.items() if name not in _DESCRIBING}))
+        if not secrets <= self._secrets:
+            self._secrets |= secrets
+            self._known = {}
+        left_out = settings_of_a_service(request).keys() - _UNDERSTOOD_BY_ONE
+        settings, digests = {}, {}
+        for name, value in request.items():
+            if name == "messages" or value is None or name in left_out or name in self._ignore:
+                continue
+            # What is no data is a client, or a function of somebody's: it says how the request is made.
+            with contextlib.suppress(EncodingError):
+                settings[name], digests[name] = self._setting(name, value)
+        written = [self._noted(message) for message in request.get("messages", ())]
+        marks = tuple(mark for _, mark in written)
+        digest = digest_of([marks, digests])
+        return RecordedRequest(digest, tuple(message for message, _ in written), marks, settings)
+
+    def reply(self, reply: Any) -> Any:
+        """A reply, or a part of one, as it is written."""
+        return self._written(to_jsonable(reply), self._secrets | _secrets_of_environment())
+
+    def _setting(self, name: str, value: Any) -> tuple[Any, str]:
+        if isinstance(value, ToolChoice):
+            value = value.to_wire()
+        if name == "tools" and isinstance(value, list):
+            noted = [self._noted(each) for each in value]
+            return [each for each, _ in noted], digest_of([mark for _, mark in noted])
+        data = to_jsonable(value)
+        written = self._written(data if name in _DESCRIBING else _without_secrets(data, name))
+        return written, digest_of(written)
+
+    def _noted(self, value: Any) -> tuple[Any, str]:
+        known = self._known.get(id(value))
+        if known is not None and known[0] is value:
+            return known[1:]
+        written = self._written(to_jsonable(value))
+        mark = digest_of(written)
+        if isinstance(value, dict):
+            if len(self._known) >= _MOST_KNOWN:
+                self._known = {}
+            self._known[id(value)] = (value, written, mark)
+        return written, mark
+
+    def _written(self, value: Any, of_reply: Set[str] | None = None) -> Any:
+        """A part of a request; or of a reply, with the texts that must not be written of it."""
+        if isinstance(value, str):
+            return self._text(value, of_reply)
+        if isinstance(value, dict):
+            return {name: self._written(part, of_reply) for name, part in value.items()}
+        if isinstance(value, list):
+            return [self._written(part, of_reply) for part in value]
+        return value
+
+    def _text(self, text: str, of_reply: Set[str] | None) -> str:
+        if len(text) >= _LONG and (name := _named_data(text)):
+            return name if of_reply is None else text
+        for secret in self._secrets if of_reply is None else of_reply:
+            text = text.replace(secret, "[api key]")
+        for kind, pattern in _SECRETS:
+            text = pattern.sub(f"[{kind}]", text)
+        return text if self._scrub is None else self._scrub(text)
+
+
+def digest_of(data: Any) -> str:
+    """What stands for plain JSON: equal for equal data, and in every process."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+def _named_data(text: str) -> str:
+    """What stands for binary data; empty for a text that is none."""
+    found = _DATA_URL.match(text)
+    data = text[found.end() :] if found else text
+    if not _BASE64.fullmatch(data):
+        return ""
+    digest = hashlib.sha256(data.encode()).hexdigest()
+    return f"{found[0] if found else ''}[{len(data)} characters, sha256 {digest}]"
+
+
+def _without_secrets(value: Any, name: str = "") -> Any:
+    """What only one service understands, without what lets one in."""
+    if _is_secret(name) and not isinstance(value, bool | int | float | None):
+        return "[left out]"
+    if isinstance(value, dict):
+        return {key: _without_secrets(part, str(key)) for key, part in value.items()}
+    return [_without_secrets(part) for part in value] if isinstance(value, list) else value
+
+
+def _is_secret(name: str) -> bool:
+    return is_secret_name(name) or name.lower().endswith("headers")
+
+
+def _secrets_in(value: Any, is_secret: bool = False) -> set[str]:
+    """The texts in settings whose names say that they are secret."""
+    if isinstance(value, str):
+        words = [value, *value.split()] if is_secret else []  # of `Bearer …` a service repeats the second word
+        return {word for word in words if len(word) >= _SHORTEST_SECRET}
+    if isinstance(value, list):
+        return {secret for part in value for secret in _secrets_in(part, is_secret)}
+    if isinstance(value, Mapping):
+        parts = [(part, is_secret or _is_secret(str(name))) for name, part in value.items()]
+        return {secret for part, inside in parts for secret in _secrets_in(part, inside)}
+    return set()
+
+
+def _secrets_of_environment() -> set[str]:
+    """Keys that a library of a provider may have read by itself."""
+    named = (value for name, value in os.environ.items() if _KEY_OF_A_SERVICE.search(name))
+    return {value for value in named if len(value) >= 2 * _SHORTEST_SECRET}
