@@ -237,7 +237,7 @@ with handler(ScriptedModel("Hello!")):
     assert (" user " in text) is rendered
 
 
-@pytest.mark.parametrize(("level", "lines"), [("debug", 3), ("info", 2), ("warning", 0)])
+@pytest.mark.parametrize(("level", "lines"), [("debug", 2), ("info", 2), ("warning", 0)])
 def test_steps_are_logged_on_standard_error(level, lines, script, tmp_path, capsys, monkeypatch):
     log = logging.getLogger("effectful_agents.steps")
     for name, value in (("handlers", []), ("level", log.level), ("propagate", True)):
@@ -247,7 +247,7 @@ def test_steps_are_logged_on_standard_error(level, lines, script, tmp_path, caps
     shown = capsys.readouterr()
     assert shown.out == "Hello!\n"
     assert len(shown.err.splitlines()) == lines
-    assert ("INFO ask 000001-model: gpt-5-mini -> answer (100+20 tokens" in shown.err) is (lines > 0)
+    assert ("INFO model 000001-model of ask: gpt-5-mini, stop, 100 + 20 tokens" in shown.err) is (lines > 0)
 
 
 # Help

@@ -257,13 +257,13 @@ def _tokens(usage: Usage) -> str:
 
 def _shown(arguments: Mapping[str, Any]) -> Generator[str]:
     for name, value in arguments.items():
-        yield f"{name}=[hidden]" if is_secret_name(name) else f"{name}={json_text(_without_secrets(value))}"
+        yield f"{name}=[secret]" if is_secret_name(name) else f"{name}={json_text(_without_secrets(value))}"
 
 
 def _without_secrets(value: Any) -> Any:
     """A value without what is called like a secret in it."""
     if isinstance(value, Mapping):
-        return {key: "[hidden]" if is_secret_name(str(key)) else _without_secrets(one) for key, one in value.items()}
+        return {key: "[secret]" if is_secret_name(str(key)) else _without_secrets(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_without_secrets(one) for one in value]
     return value

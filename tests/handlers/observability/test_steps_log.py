@@ -87,7 +87,7 @@ def test_each_step_is_a_line_with_its_tokens_and_time(lines, clock):
             advise("Oslo")
     assert lines.text == [
         "INFO model 000001-model of advise: tool_calls, 100 + 20 tokens, 1.000 s",
-        'INFO tool 000002-tool of advise: weather(city="Oslo", password=[hidden]), 1.000 s',
+        'INFO tool 000002-tool of advise: weather(city="Oslo", password=[secret]), 1.000 s',
         "INFO model 000003-model of advise: gpt-5-mini, stop, 30 (8 cached) + 4 tokens, 1.000 s",
         "INFO call advise: returned, 7.000 s",
     ]
