@@ -2,6 +2,8 @@
 
 from importlib.metadata import version as installed_version
 
+# Before autodoc does: it pretends to be a type checker meanwhile, and langfuse cannot be loaded so.
+import langfuse  # noqa: F401
 from sphinx.application import Sphinx
 
 project = "effectful-agents"
