@@ -15,6 +15,7 @@ from effectful_agents.runtime.installed import installed
 from effectful_agents.runtime.layers import Layers, coproduct
 from effectful_agents.runtime.operation import Operation
 from effectful_agents.runtime.propagating import propagate
+from effectful_agents.runtime.several import in_tasks, in_threads
 from effectful_agents.runtime.stopping import (
     SignalScope,
     StopScope,
@@ -46,6 +47,8 @@ __all__ = [
     "fwd",
     "handler",
     "implements",
+    "in_tasks",
+    "in_threads",
     "installed",
     "interpretation",
     "pause",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import collections
 import functools
-import threading
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
@@ -13,7 +11,7 @@ from effectful_agents.messages import AssistantMessage, ToolCallID, ToolMessage
 from effectful_agents.operations.history import append_message
 from effectful_agents.operations.loop import DecodedToolCall
 from effectful_agents.operations.telling import ToldCall
-from effectful_agents.runtime import InThread, SignalScope, StopScope, bridged, can_wait, pause, together, wait
+from effectful_agents.runtime import InThread, SignalScope, StopScope, bridged, can_wait, in_tasks, in_threads, wait
 
 __all__ = ["carry_out"]
 
@@ -131,7 +129,7 @@ def _run_together(everything: Collection[_Branch], at_once: int) -> None:
             if can_wait() or any(branch.is_async for branch in branches):
                 wait(_run_in_tasks(branches, at_once))
             else:
-                _run_in_threads(branches, at_once)
+                in_threads([branch.attempt for branch in branches], at_once, _THREAD)
         except BaseException:
             # What still runs in threads ends at its next operation.
             scope.stop(Cancelled)
@@ -142,24 +140,13 @@ async def _run_in_tasks(branches: Collection[_Branch], at_once: int) -> None:
     import anyio  # noqa: PLC0415 - loads asyncio
 
     limit = anyio.CapacityLimiter(at_once)
-    ended_by: list[BaseException] = []
 
     async def run(branch: _Branch) -> None:
         async with limit:
-            try:
-                await _attempted(branch)
-            except (KeyboardInterrupt, SystemExit) as error:  # raised in a task, these would end the event loop itself
-                ended_by.append(error)
-                raise _Ended from error
+            await _attempted(branch)
 
-    try:
-        await together([functools.partial(run, branch) for branch in branches])
-    except BaseExceptionGroup as group:  # what is no error of a tool ends all of them
-        raise (ended_by or [_first(group)])[0] from group
-
-
-class _Ended(Exception):
-    """One of the tools ends the program."""
+    # What is no error of a tool ends all of them.
+    await in_tasks([functools.partial(run, branch) for branch in branches])
 
 
 async def _attempted(branch: _Branch) -> None:
@@ -170,44 +157,3 @@ async def _attempted(branch: _Branch) -> None:
         thread = InThread(branch.attempt, _THREAD)
         await thread.ended()
         thread.result()
-
-
-def _first(group: BaseExceptionGroup) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _run_in_threads(branches: Collection[_Branch], at_once: int) -> None:
-    waiting = collections.deque(branches)
-    ended = threading.Event()
-    ended_by: list[BaseException] = []
-    left = len(branches)
-    counting = threading.Lock()
-
-    def work() -> None:
-        nonlocal left
-        while not ended.is_set():
-            try:
-                branch = waiting.popleft()
-            except IndexError:
-                return
-            try:
-                branch.attempt()
-            except BaseException as error:  # that ends the others too
-                ended_by.append(error)
-                ended.set()
-            with counting:
-                left -= 1
-                if not left:
-                    ended.set()
-
-    for _ in range(min(at_once, len(branches))):
-        InThread(work, _THREAD)
-    try:
-        pause(until=ended)
-    finally:
-        ended.set()  # however it ended, no other call is begun
-    if ended_by:
-        raise ended_by[0]

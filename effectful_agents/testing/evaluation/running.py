@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import collections
 import contextvars
-import threading
 from collections.abc import Callable, Sequence
 
 from effectful_agents.errors import Cancelled
 from effectful_agents.operations.steps import StepIds, current_ids
-from effectful_agents.runtime import InThread, StopScope, bridged, can_wait, pause, together, wait
+from effectful_agents.runtime import StopScope, bridged, can_wait, in_tasks, in_threads, wait
 from effectful_agents.runtime.loops import in_event_loop
 
 __all__ = ["run_all"]
@@ -40,7 +39,7 @@ def run_all(jobs: Sequence[_Job], at_once: int) -> None:
             if can_wait():
                 wait(_in_tasks(todo, at_once))
             else:
-                _in_threads(todo, at_once)
+                in_threads([_apart(job) for job in todo], at_once, _THREAD)
         except BaseException:
             scope.stop(Cancelled)
             raise
@@ -54,67 +53,19 @@ def _at(ids: StepIds, job: _Job) -> _Job:
     return placed
 
 
+def _apart(job: _Job) -> _Job:
+    return lambda: contextvars.copy_context().run(job)
+
+
 async def _in_tasks(todo: collections.deque[_Job], at_once: int) -> None:
     import anyio.lowlevel  # noqa: PLC0415 - loads asyncio
-
-    ended_by: list[BaseException] = []
 
     async def work() -> None:
         try:
             while todo:
                 await bridged(todo.popleft())
                 await anyio.lowlevel.checkpoint()  # others have their turn, though nothing was awaited
-        except (KeyboardInterrupt, SystemExit) as error:  # raised in a task, these would end the event loop itself
-            ended_by.append(error)
-            raise _Ended from error
         finally:
             todo.clear()
 
-    try:
-        await together([work] * at_once)
-    except BaseExceptionGroup as group:
-        raise (ended_by or [_first(group)])[0] from group
-
-
-class _Ended(Exception):
-    """Somebody ends the program."""
-
-
-def _first(group: BaseExceptionGroup) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _in_threads(todo: collections.deque[_Job], at_once: int) -> None:
-    ended = threading.Event()
-    ended_by: list[BaseException] = []
-    left = len(todo)
-    counting = threading.Lock()
-
-    def work() -> None:
-        nonlocal left
-        while not ended.is_set():
-            try:
-                job = todo.popleft()
-            except IndexError:
-                return
-            try:
-                contextvars.copy_context().run(job)
-            except BaseException as error:
-                ended_by.append(error)
-                ended.set()
-            with counting:
-                left -= 1
-                if not left:
-                    ended.set()
-
-    for _ in range(at_once):
-        InThread(work, _THREAD)
-    try:
-        pause(until=ended)
-    finally:
-        ended.set()  # however it ended, nothing else is begun
-    if ended_by:
-        raise ended_by[0]
+    await in_tasks([work] * at_once)
