@@ -10,16 +10,17 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from effectful_agents.errors import ConfigurationError, OptionError
+from effectful_agents.errors import OptionError
 from effectful_agents.handlers.provision.http import OpenAICompatible, sse
 from effectful_agents.handlers.provision.http.exchange import Exchange
 from effectful_agents.handlers.provision.http.failures import Asked
 from effectful_agents.handlers.provision.http.transport import Answer
 from effectful_agents.handlers.provision.litellm_recorded import read_recorded
 from effectful_agents.handlers.provision.tool_choice import enforce
-from effectful_agents.messages import Message, Request, Response, ToolChoice
+from effectful_agents.messages import Request, Response, ToolChoice
 from effectful_agents.operations.loop import completion
 from effectful_agents.runtime import ObjectInterpretation, implements
+from effectful_agents.testing.ended import asked_once_more
 
 __all__ = ["ReplayModel", "split_sse"]
 
@@ -95,7 +96,8 @@ class ReplayModel(ObjectInterpretation[Any, Any]):
             self.requests.append(seen)
             served = self._bodies.popleft() if self._bodies else None
         if served is None:
-            raise ConfigurationError(self._end_of_bodies(seen))
+            had = "1 body" if self._recorded == 1 else f"{self._recorded} bodies"
+            raise asked_once_more(self, had, seen)
         path, body = served
         reply = self._read(path, body, seen)
         if request.get("tools"):
@@ -115,14 +117,6 @@ class ReplayModel(ObjectInterpretation[Any, Any]):
         asked = Asked(str(path), request.get("model") or "", _COMPATIBLE)
         exchange = Exchange(serve, OpenAICompatible(), asked, None)
         return exchange.whole(request) if kind is None else exchange.streamed(request)
-
-    def _end_of_bodies(self, request: Request) -> str:
-        count = "1 body" if self._recorded == 1 else f"{self._recorded} bodies"
-        text = f"this `ReplayModel` was given {count} and has been asked once more. "
-        messages = request["messages"]
-        return text + (
-            f"The last message of that request: {_summary(messages[-1])}" if messages else "It had no messages."
-        )
 
 
 def split_sse(text: str) -> list[dict[str, Any]]:
@@ -153,9 +147,3 @@ def _fragments(events: Iterable[str]) -> Iterator[dict[str, Any]]:
         if not isinstance(fragment, dict):
             raise ValueError(f"fragment {place} is no object: {data[:80]}")
         yield fragment
-
-
-def _summary(message: Message) -> str:
-    content = message.get("content")
-    text = content if isinstance(content, str) else json.dumps(content, default=str, ensure_ascii=False)
-    return f"{message['role']}, {text if len(text) <= 300 else text[:300] + '…'!r}"

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from effectful_agents.encoding import encode
-from effectful_agents.errors import ConfigurationError, Denied, OptionError, StepDenied
+from effectful_agents.errors import Denied, OptionError, StepDenied
 from effectful_agents.handlers.provision.retries import retried
-from effectful_agents.messages import Message, Request, Response
+from effectful_agents.messages import Request, Response
 from effectful_agents.messages.telling import told
 from effectful_agents.operations.authority import ask_person
 from effectful_agents.operations.loop import completion
@@ -30,6 +30,7 @@ from effectful_agents.operations.policy import (
 )
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, implements, interpretation
+from effectful_agents.testing.ended import asked_once_more
 from effectful_agents.testing.replies import says
 
 __all__ = ["ScriptedModel"]
@@ -125,18 +126,11 @@ class ScriptedModel(ObjectInterpretation[Any, Any]):
                 exhausted = not self._replies
                 reply = None if exhausted else self._replies.popleft()
             if exhausted:
-                raise ConfigurationError(self._end_of_script(request))
+                had = "1 reply" if self._scripted == 1 else f"{self._scripted} replies"
+                raise asked_once_more(self, had, request)
             response = _response(reply, request)
             if response is not None:
                 return response
-
-    def _end_of_script(self, request: Request) -> str:
-        count = "1 reply" if self._scripted == 1 else f"{self._scripted} replies"
-        text = f"this `ScriptedModel` was given {count} and has been asked once more. "
-        messages = request["messages"]
-        return text + (
-            f"The last message of that request: {_summary(messages[-1])}" if messages else "It had no messages."
-        )
 
 
 def _response(reply: Any, request: Request) -> Response | None:
@@ -179,9 +173,3 @@ def _answer(value: Any, request: Request) -> str:
         isinstance(encoded, dict) and list(encoded) == ["value"]
     )
     return json.dumps({"value": encoded} if wrapped else encoded, ensure_ascii=False)
-
-
-def _summary(message: Message) -> str:
-    content = message.get("content")
-    text = content if isinstance(content, str) else json.dumps(content, default=str, ensure_ascii=False)
-    return f"{message['role']}, {text if len(text) <= 300 else text[:300] + '…'!r}"

@@ -1,0 +1,29 @@
+"""What a double says that is asked once more than it has replies."""
+
+from __future__ import annotations
+
+import json
+
+from effectful_agents.errors import ConfigurationError
+from effectful_agents.messages import Message, Request
+
+__all__ = ["asked_once_more"]
+
+
+def asked_once_more(double: object, had: str, request: Request) -> ConfigurationError:
+    """The error for a request that a double has no reply for.
+
+    Args:
+        double: Who was asked.
+        had: What it was given, `2 replies`.
+        request: The request.
+    """
+    messages = request["messages"]
+    last = f"The last message of that request: {_summary(messages[-1])}" if messages else "It had no messages."
+    return ConfigurationError(f"this `{type(double).__name__}` was given {had} and has been asked once more. {last}")
+
+
+def _summary(message: Message) -> str:
+    content = message.get("content")
+    text = content if isinstance(content, str) else json.dumps(content, default=str, ensure_ascii=False)
+    return f"{message['role']}, {text if len(text) <= 300 else text[:300] + '…'!r}"
