@@ -7,6 +7,7 @@ entry claims to commute. `uv run python -m tests.laws.table` then writes the pag
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import io
 import pkgutil
@@ -17,6 +18,7 @@ from typing import Any
 
 import tenacity
 from langfuse import Langfuse
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from rich.console import Console
 
@@ -115,6 +117,17 @@ class Surroundings:
 type Make = Callable[[Surroundings], ObjectInterpretation[Any, Any]]
 
 
+# Both look around the machine when they are made, which takes longer than a program of the laws.
+@functools.cache
+def _provider() -> TracerProvider:
+    return TracerProvider(resource=Resource({}), shutdown_on_exit=False)
+
+
+@functools.cache
+def _client() -> Langfuse:
+    return Langfuse(tracing_enabled=False)
+
+
 def _all_but(*names: str) -> ToolRouter:
     return ToolRouter(lambda context: [name for name in context.names if name not in names])
 
@@ -173,8 +186,8 @@ SAMPLES: Mapping[type, Make] = {
     MemoryTools: lambda around: MemoryTools(),
     RecallPrompter: lambda around: RecallPrompter(),
     MemoryKeeper: lambda around: MemoryKeeper(InMemoryStore(), MemoryScope("acme")),
-    OpenTelemetryTracer: lambda around: OpenTelemetryTracer(TracerProvider(shutdown_on_exit=False), content=True),
-    LangfuseTracer: lambda around: LangfuseTracer(Langfuse(tracing_enabled=False)),
+    OpenTelemetryTracer: lambda around: OpenTelemetryTracer(_provider(), content=True),
+    LangfuseTracer: lambda around: LangfuseTracer(_client()),
     StepLogger: lambda around: StepLogger(),
     AskInTerminal: lambda around: AskInTerminal(io.StringIO("y\n" * 9), around.terminal),
     HumanInteraction: lambda around: HumanInteraction(bytes(32), binding="ann", consumption=MemoryLedger()),
