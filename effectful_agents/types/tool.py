@@ -30,8 +30,6 @@ class Tool[**P, T](Operation[P, T]):
     Define one with `Tool.define`. It stays an ordinary function for Python code. A skill offers the model the tools
     that it sees where it is written: those of the enclosing functions and of the module, and the methods of its class.
 
-    Where somebody decides, a call by code is decided about first, by `before_call`; `operations.calls_by_code` sets it.
-
     >>> @Tool.define
     ... def weather(city: str) -> str:
     ...     '''The weather in a city, in a few words.'''
