@@ -10,7 +10,7 @@ from typing import Any
 
 from effectful_agents.handlers.execution.callables import stored
 from effectful_agents.handlers.execution.exact import exact
-from effectful_agents.handlers.execution.hints import check_hint, is_hint
+from effectful_agents.handlers.execution.hints import subscribed
 from effectful_agents.handlers.execution.kept_back import instead
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
@@ -167,6 +167,8 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
             raise AttributeError(f"`{name}` of a generator is not available here.")
     elif is_closed(kind):
         raise AttributeError(f"`{name}` of a `{kind.__name__}` is not available here.")
+    elif kind is super and is_of_library(obj.__thisclass__.__module__):
+        raise AttributeError("`super` names a class of your own here.")  # what it skips is there for a reason
     elif issubclass(kind, Operation) and name not in _FUNCTION_NAMES:
         _check_operation(obj, name)
     return obj
@@ -316,14 +318,16 @@ class _DecimalContext(_Written):
         super().__setattr__(name, value)
 
 
+_HOLDING = frozenset({list, tuple, dict})
+
+
 def get_item(obj: Any, key: Any) -> Any:
     """`obj[key]`."""
     kind = type(obj)
+    if kind in _HOLDING:
+        return check_value(obj[key])
+    if kind is str or kind is bytes:
+        return obj[key]
     if kind.__module__ == SANDBOX and (type(key) is slice or type(key) is tuple):
         meet()  # the code gets the slice as a value
-    value = obj[key]
-    if kind is str or kind is bytes:
-        return value
-    if is_hint(value):
-        check_hint(value)
-    return check_value(value)
+    return check_value(subscribed(obj, key))

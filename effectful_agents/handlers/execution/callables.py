@@ -31,6 +31,7 @@ from effectful_agents.handlers.execution.kinds import (
     is_stand_in,
 )
 from effectful_agents.handlers.execution.names import is_private, is_standard
+from effectful_agents.handlers.execution.streams import UNCOUNTED, stream
 from effectful_agents.runtime import Operation
 
 __all__ = ["CALLEE", "OwnDispatch", "allowed", "answering", "check_fields", "guarded", "returned", "stored"]
@@ -85,7 +86,11 @@ def returned(value: Any) -> Any:
         TypeError: It is something that the code cannot call.
     """
     kind = type(value)
-    if kind in PLAIN or kind.__module__ == SANDBOX or not callable(value):
+    if kind in PLAIN or kind.__module__ == SANDBOX:
+        return value
+    if kind in UNCOUNTED:
+        return stream(value)
+    if not callable(value):
         return value
     return value if kind is type and value in _KINDS else _looked_at(guarded(value))
 
@@ -266,6 +271,8 @@ class OwnDispatch:
 
 def _checked_bound(method: types.MethodType) -> None:
     target = method.__func__
+    if method.__name__ in _CLEARING and isinstance(method.__self__, type) and not is_own(method.__self__):
+        _refuse(method)  # where that class is written in Python
     if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and method.__name__ == "register":
         _refuse(method)
     if isinstance(method.__self__, OwnDispatch):
@@ -321,6 +328,8 @@ def _checked_method(method: Any) -> Any:
         _refuse(method)
     if name == "__call__" and callable(target):
         guarded(target)
+    elif name in _CLEARING and _is_remembering(target):
+        _refuse(method)
     elif isinstance(target, type):
         if is_closed(target) or issubclass(target, type):
             _refuse(method)
@@ -339,6 +348,16 @@ def _checked_method(method: Any) -> Any:
         if name in methods.CHECKS:
             return functools.partial(methods.checked_call, method)
     return method
+
+
+_CLEARING = frozenset({"cache_clear", "clear_cache"})
+
+
+def _is_remembering(target: Any) -> bool:
+    """Whether a function, or a class, remembers something that the code did not put there alone."""
+    if isinstance(target, type):
+        return not is_own(target)
+    return getattr(getattr(target, "__wrapped__", None), "__builtins__", None) is not RESTRICTED
 
 
 _STREAMS = (io.StringIO, io.BytesIO)

@@ -148,7 +148,7 @@ def believes(function: Any) -> bool:
     if isinstance(function, types.FunctionType) and module == "enum":
         return True
     if module is None and owner is not None:
-        module = (owner if isinstance(owner, type) else type(owner)).__module__
+        module = library_base(owner if isinstance(owner, type) else type(owner)).__module__
     return type(module) is str and module.partition(".")[0] in _BELIEVING
 
 

@@ -37,6 +37,7 @@ from effectful_agents.handlers.execution.callbacks import (
 from effectful_agents.handlers.execution.decimals import check_fraction, check_made_number
 from effectful_agents.handlers.execution.exact import exact_count
 from effectful_agents.handlers.execution.hints import check_made_type
+from effectful_agents.handlers.execution.keys import is_fixed
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
     RESTRICTED,
@@ -147,6 +148,8 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(function, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
         check_fields(function.__self__)
     _check_amounts(inner, args, kwargs)
+    if CACHED in (type(function), type(getattr(function, "__func__", None))):
+        function = _unkept(function, args, kwargs)
     made = function(*args, **kwargs)
     # What came about in it, without a step that counts, is noticed before anything is done with it.
     limits.tick()
@@ -164,6 +167,15 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 _WORD = 1 << 64
+
+
+def _unkept(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What is called in the place of a function of the program that keeps what it gave, where it is not to keep this."""
+    cached = function if type(function) is CACHED else function.__func__
+    wrapped = cached.__wrapped__
+    if getattr(wrapped, "__builtins__", None) is RESTRICTED or is_fixed((args, kwargs)):
+        return function
+    return wrapped if cached is function else types.MethodType(wrapped, function.__self__)
 
 
 def _within(function: Any) -> Any:

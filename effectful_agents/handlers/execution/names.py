@@ -26,6 +26,7 @@ GUARDS = frozenset(
         "__metaclass__",
         "__sandbox__",
         "_add_",
+        "_and_",
         "_annotated_",
         "_apply_",
         "_awaited_",
@@ -51,8 +52,10 @@ GUARDS = frozenset(
         "_mod_",
         "_mul_",
         "_named_",
+        "_names_",
         "_opened_",
         "_operand_",
+        "_or_",
         "_pow_",
         "_print",
         "_print_",
@@ -63,12 +66,14 @@ GUARDS = frozenset(
         "_slices_",
         "_special_",
         "_spread_",
+        "_sub_",
         "_tick_",
         "_told_",
         "_unpack_sequence_",
         "_unpacked_",
         "_with_",
         "_write_",
+        "_xor_",
     ]
 )
 """What the policies write into the code that they compile. Who could bind one of these could switch a guard off."""

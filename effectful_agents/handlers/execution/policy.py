@@ -32,6 +32,10 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.Pow: "_pow_",
     ast.LShift: "_lshift_",
     ast.Mod: "_mod_",
+    ast.BitOr: "_or_",
+    ast.BitAnd: "_and_",
+    ast.BitXor: "_xor_",
+    ast.Sub: "_sub_",
 }
 _SYMBOLS: Mapping[type[ast.operator], str] = cast(Any, IOPERATOR_TO_STR)
 _FATAL = frozenset({"BaseExceptionGroup", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
@@ -125,7 +129,7 @@ class RestrictedPythonPolicy(NamingPolicy, FinallyPolicy):
         spread(node.args)
         maps = [one for one in node.keywords if one.arg is None]
         for one in maps:
-            one.value = call(one.value, "_spread_", one.value, ast.Constant(len(maps)))
+            one.value = call(one.value, "_names_", one.value, ast.Constant(len(maps)))
         node.func = call(node.func, "_callee_", node.func)
         return node
 
@@ -361,7 +365,7 @@ def _is_number_at_once(node: ast.BinOp) -> bool:
     numbers = [side.value for side in sides if isinstance(side, ast.Constant) and type(side.value) in (int, float)]
     if not numbers:
         return False
-    if isinstance(node.op, ast.Add):
+    if isinstance(node.op, ast.Add | ast.Sub | ast.BitAnd | ast.BitXor | ast.BitOr):
         return True
     if isinstance(node.op, ast.FloorDiv):
         return isinstance(node.right, ast.Constant)

@@ -8,6 +8,7 @@ finds as an attribute (`file.write`): what `__getattr__` and `__get__` answer is
 from __future__ import annotations
 
 import collections
+import io
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +18,7 @@ from effectful_agents.handlers.execution.callbacks import calls_nothing, is_enum
 from effectful_agents.handlers.execution.calls import callee
 from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX
-from effectful_agents.handlers.execution.limits import kept_flying, may_disappear
+from effectful_agents.handlers.execution.limits import kept_flying, may_disappear, tick
 
 __all__ = ["TAKE_OPERANDS", "inherited", "kept", "operand"]
 
@@ -25,6 +26,9 @@ TAKE_OPERANDS = frozenset({"__ror__", "__eq__", "__ne__", "__lt__", "__le__", "_
 """Special methods that may get what stands behind a read-only view."""
 
 _REFLECTED = frozenset({"__ror__", "__rand__", "__rxor__"})
+_GONE_THROUGH = frozenset({"__iter__", "__next__", "__getitem__", "__reversed__"})
+"""What a loop in C calls again and again: a function in C there could keep it from ever coming back."""
+
 _ANSWER = frozenset({"__getattr__", "__get__"})
 _COPIED = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
@@ -48,6 +52,8 @@ def kept(name: str, value: Any) -> Any:
     value = allowed(value) if name.startswith("__") else stored(value)
     if name.startswith("__") and callable(value) and (not calls_nothing(value) or is_enumeration(value)):
         value = _with_guard(name, value)
+    if name in _GONE_THROUGH and value is not None and not _is_compiled(value, None):
+        return _with_step(value)
     if name in _REFLECTED and value is not None:
         value = _with_number(value)
     if name in TAKE_OPERANDS and value is not None and not _is_with_operand(value):
@@ -103,6 +109,14 @@ def _with_number(function: Any) -> Any:
 _OPERANDS = (_with_operand(None).__code__, _with_number(None).__code__)
 
 
+def _with_step(function: Any) -> Any:
+    def method(self: Any, /, *args: Any) -> Any:
+        tick()
+        return returned(callee(_bound(function, self))(*args))
+
+    return method
+
+
 def _with_answer(function: Any) -> Any:
     def method(self: Any, /, *args: Any) -> Any:
         return returned(_bound(function, self)(*args))
@@ -132,8 +146,22 @@ def _with_exit(function: Any) -> Any:
     return __exit__
 
 
+_STREAMS = (io.StringIO, io.BytesIO)
+
+
+def _next_line(self: Any, /) -> Any:
+    """The next line of a stream: in C this calls `readline` again and again, whatever that is."""
+    tick()
+    line = callee(self.readline)()
+    if not line:
+        raise StopIteration
+    return line
+
+
 def inherited(bases: tuple[Any, ...]) -> dict[str, Any]:
     """The special methods that a class with these bases has of the library, and is to have in another version."""
+    if any(isinstance(base, type) and issubclass(base, _STREAMS) for base in bases):
+        return {"__next__": _next_line}
     for base in bases:
         ancestors = base.__mro__ if isinstance(base, type) else ()
         found = next((vars(one)["__ror__"] for one in ancestors if "__ror__" in vars(one)), None)

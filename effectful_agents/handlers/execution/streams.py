@@ -17,6 +17,7 @@ from effectful_agents.handlers.execution.sizes import check_count, check_size
 
 __all__ = [
     "LONG",
+    "UNCOUNTED",
     "chain",
     "counted_values",
     "guarded_iter",
@@ -64,7 +65,12 @@ def len_of(values: range) -> int:
     return max(0, (values.start - values.stop - values.step - 1) // -values.step)
 
 
-_UNCOUNTED = frozenset({"callable_iterator", "repeat", "cycle", "count", "product", "permutations", "combinations"})
+UNCOUNTED = frozenset(
+    {type(iter(range(1))), type(iter(range(1 << 64))), type(iter(int, 0)), itertools.chain, itertools.starmap}
+    | {getattr(itertools, name) for name in ("repeat", "cycle", "count", "product", "permutations", "combinations")}
+    | {itertools.combinations_with_replacement}
+)
+"""Iterators in C that may go on for long, or for ever."""
 
 
 def taken(values: Any, *, kept: bool) -> Any:

@@ -13,8 +13,9 @@ from typing import Any, override
 
 from effectful_agents.handlers.execution import methods
 from effectful_agents.handlers.execution.attributes import get_item
-from effectful_agents.handlers.execution.exact import exact
-from effectful_agents.handlers.execution.kinds import replace
+from effectful_agents.handlers.execution.exact import exact, exact_count
+from effectful_agents.handlers.execution.keys import check_key
+from effectful_agents.handlers.execution.kinds import is_own, replace
 from effectful_agents.handlers.execution.limits import TooLarge, current, tick
 from effectful_agents.handlers.execution.showing import ascii_, length_shown, repr_, text
 from effectful_agents.handlers.execution.sizes import (
@@ -65,6 +66,8 @@ def _sub_of_module(name: str) -> Callable[..., Any]:
     function = getattr(re, name)
 
     def sub(pattern: Any, repl: Any, string: Any, count: int = 0, flags: int = 0) -> Any:
+        pattern, string, count, flags = map(exact_count, (pattern, string, count, flags))
+        check_key((pattern, flags), "a pattern")
         return function(pattern, _counted_replacement(repl, string), string, count=count, flags=flags)
 
     sub.__name__ = sub.__qualname__ = name
@@ -133,6 +136,15 @@ def literal_eval(text: Any) -> Any:
 @replace(string.Template)
 class Template(string.Template):
     """`string.Template`."""
+
+    def __init_subclass__(cls) -> None:
+        # Of these a regular expression is made, which is kept for the whole program.
+        for name in ("delimiter", "idpattern", "braceidpattern", "flags", "pattern"):
+            value = getattr(cls, name, None)
+            if value is not None and is_own(type(value)):
+                setattr(cls, name, exact(value))
+                check_key(getattr(cls, name), f"`{name}` of a template")
+        super().__init_subclass__()
 
     @override
     def substitute(self, mapping: Any = {}, /, **kws: Any) -> str:  # noqa: B006 - as in the library
