@@ -76,7 +76,18 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
     return value if type(value) in PLAIN else check_value(value)
 
 
+SPECIAL: dict[str, Any] = {}
+"""Special attributes that are given in versions of their own; filled by a module that this one cannot import."""
+
+
 def _get_unusual(obj: Any, name: str, default: Any) -> Any:
+    if type(name) is str and name in SPECIAL:
+        try:
+            return SPECIAL[name](obj)
+        except AttributeError:
+            if default is _MISSING:
+                raise
+            return default
     if type(name) is str and name in _private and type(obj) in WHOLLY_OWN:
         return check_value(_read(obj, name, default))
     check_name(obj, name)
@@ -138,6 +149,9 @@ class _BoundFormat:
         self._function = function
         self._template = template
 
+    def __repr__(self) -> str:
+        return repr(getattr(self._template, self._function.__name__.strip("_")))
+
     def __call__(self, *args: Any, **kwargs: Any) -> str:
         return self._function(self._template, *args, **kwargs)
 
@@ -196,7 +210,7 @@ def _check_class(cls: type, name: str) -> None:
     if type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls):
         raise AttributeError(f"`{name}` of a metaclass is not available here.")
     if name == "mro" or (name == "register" and isinstance(cls, ABCMeta) and not is_own(cls)):
-        raise AttributeError(f"`{cls.__name__}.{name}` is not available here.")
+        raise AttributeError(f"`{cls.__name__}.{name}` is not available here{instead('attribute', name)}.")
 
 
 def _attribute_writer(obj: Any, name: str) -> Any:

@@ -51,7 +51,7 @@ from effectful_agents.handlers.execution.kinds import (
 )
 from effectful_agents.handlers.execution.makers import checked_arguments
 from effectful_agents.handlers.execution.sizes import check_bits
-from effectful_agents.handlers.execution.streams import in_pieces, stream, taken
+from effectful_agents.handlers.execution.streams import in_pieces, mapped, stream, taken
 
 __all__ = ["apply", "callee", "check_members"]
 
@@ -140,7 +140,7 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if kwargs:
         kwargs = {name: _argument(value, keeps, function) for name, value in kwargs.items()}
     if keeps and _is_keyed(inner):
-        args = tuple(map(in_pieces, args))
+        args = tuple([in_pieces(mapped(one) if _fills_mapping(inner) else one) for one in args])
     if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
         given = args[1] if len(args) > 1 else kwargs.get("names", ())
         pairs = [one[1] for one in given if isinstance(one, tuple)] if isinstance(given, list) else [args[1:]]
@@ -299,6 +299,13 @@ def _is_keyed(function: Any) -> bool:
     function, _ = _built(function, ())
     name = getattr(function, "__name__", None)
     return function in _KEYED if isinstance(function, type) else name in methods.KEYED_METHODS or name in _COUNTING
+
+
+def _fills_mapping(function: Any) -> bool:
+    """Whether a function puts pairs into a dictionary, and not values into a set."""
+    function, _ = _built(function, ())
+    owner = getattr(function, "__objclass__", None) or type(getattr(function, "__self__", None))
+    return issubclass(function if isinstance(function, type) else owner, dict)
 
 
 _COUNTING = frozenset({"mode", "multimode"})

@@ -36,7 +36,7 @@ class DisplayPolicy(PatternPolicy):
         node = self.node_contents_visit(node)
         count = ast.Constant(node.keys.count(None))
         node.values = [
-            call(value, "_spread_", value, count) if key is None else value
+            call(value, "_pairs_", value, count) if key is None else value
             for key, value in zip(node.keys, node.values, strict=True)
         ]
         return node

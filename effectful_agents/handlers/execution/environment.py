@@ -234,6 +234,7 @@ RESTRICTED |= {
     "_opened_": opened,
     "_operand_": operand,
     "_or_": spreading.either_of,
+    "_pairs_": spreading.spread_pairs,
     "_pow_": sizes.power,
     "_print_": PrintCollector,
     "_raisable_": raisable,

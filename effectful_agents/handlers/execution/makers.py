@@ -14,7 +14,7 @@ from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.hints import check_hint, check_making, is_form
 from effectful_agents.handlers.execution.kinds import SANDBOX, is_own
 from effectful_agents.handlers.execution.names import is_attribute
-from effectful_agents.handlers.execution.streams import stream
+from effectful_agents.handlers.execution.streams import mapped, stream
 
 __all__ = ["check_new_attribute", "checked_arguments"]
 
@@ -79,7 +79,7 @@ def _makes_namespace(function: Any) -> bool:
 
 def _namespace(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
     """The arguments of a `SimpleNamespace`, whose names become attributes; a mapping comes as names, too."""
-    owner, given = args[:-1], dict(args[-1]) if args and isinstance(args[-1], Mapping) else {}
+    owner, given = args[:-1], dict(mapped(args[-1])) if args and isinstance(args[-1], Mapping) else {}
     for name, value in given.items():
         check_new_attribute(name)
         stored(value)

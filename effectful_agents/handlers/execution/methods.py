@@ -107,6 +107,10 @@ def _check_filled(value: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
     return tuple([in_pieces(taken(one, kept=True)) for one in args])
 
 
+def _check_combined(value: Any, other: Any) -> tuple[Any, ...]:
+    return (taken(other, kept=True),)
+
+
 def _check_set_item(value: Any, key: Any, more: Any) -> tuple[Any, ...]:
     return (key, *_check_extended(value, more)) if isinstance(key, slice) else (key, more)
 
@@ -211,6 +215,8 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "__format__": check_spec,
     "__round__": _check_round,
     **dict.fromkeys(KEYED_METHODS, _check_filled),
+    # Of the keys of a dictionary: they take what can be gone through.
+    **dict.fromkeys((f"__{side}{name}__" for side in ("", "r") for name in ("and", "or", "xor", "sub")), _check_combined),
     **dict.fromkeys(("encode", "decode"), _check_coded),
     "seek": _check_sought,
     **dict.fromkeys(("rfind", "rindex", "rsplit", "rpartition"), _check_backwards),

@@ -56,6 +56,7 @@ GUARDS = frozenset(
         "_opened_",
         "_operand_",
         "_or_",
+        "_pairs_",
         "_pow_",
         "_print",
         "_print_",

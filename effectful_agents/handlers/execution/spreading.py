@@ -25,7 +25,7 @@ from effectful_agents.handlers.execution.sizes import (
     length,
     repeated,
 )
-from effectful_agents.handlers.execution.streams import LONG, in_pieces, len_of, stream, taken
+from effectful_agents.handlers.execution.streams import LONG, in_pieces, len_of, mapped, stream, taken
 
 __all__ = [
     "MET",
@@ -40,6 +40,7 @@ __all__ = [
     "slices",
     "spread",
     "spread_names",
+    "spread_pairs",
     "sub",
     "unpacked",
 ]
@@ -55,9 +56,14 @@ def spread(values: Any, count: int) -> Any:
     return in_pieces(taken(values, kept=True))
 
 
+def spread_pairs(values: Any, count: int) -> Any:
+    """What stands behind one of so many double stars in a display."""
+    return spread(mapped(values), count)
+
+
 def spread_names(values: Any, count: int) -> Any:
     """What stands behind one of so many double stars in a call: its keys are the names of arguments, and plain texts."""
-    values = spread(values, count)
+    values = spread(mapped(values), count)
     if type(values) is dict and all(type(name) is str for name in values):
         return values
     if not isinstance(values, Mapping | collections.ChainMap) and not hasattr(values, "keys"):
@@ -201,7 +207,7 @@ def inplace(symbol: str, a: Any, b: Any) -> Any:
         if symbol == "|=":
             check_either(a, b)
         if isinstance(a, dict):
-            b = in_pieces(taken(b, kept=True))
+            b = in_pieces(taken(mapped(b), kept=True))
     return _INPLACE[symbol](a, b)
 
 

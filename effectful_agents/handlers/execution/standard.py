@@ -349,8 +349,27 @@ def make_dataclass(
     return _with_guarded_init(made)
 
 
+class _Lock:
+    """Stands for the lock and the conditions of a queue that only one thread has: there is nobody to wait for.
+
+    The real ones are not taken twice, and code that a queue calls under its lock could wait for itself.
+    """
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def notify(self) -> None: ...
+
+    def notify_all(self) -> None: ...
+
+
 class _Unwaiting:
     """A queue that nobody else fills or empties: where it would wait for ever, it says at once that it cannot."""
+
+    def __init__(self, maxsize: int = 0) -> None:
+        super().__init__(maxsize)  # ty: ignore[too-many-positional-arguments]
+        self.mutex = self.not_empty = self.not_full = self.all_tasks_done = _Lock()
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         return super().get(False)  # ty: ignore[missing-attribute]

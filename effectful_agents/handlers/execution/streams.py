@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from types import GeneratorType
 from typing import Any
 
-from effectful_agents.handlers.execution.kinds import opened
+from effectful_agents.handlers.execution.kinds import is_own, opened
 from effectful_agents.handlers.execution.limits import check, tick
 from effectful_agents.handlers.execution.sizes import check_count, check_size
 
@@ -25,6 +25,7 @@ __all__ = [
     "in_pieces",
     "iterate",
     "looped",
+    "mapped",
     "stream",
     "taken",
 ]
@@ -95,6 +96,14 @@ def taken(values: Any, *, kept: bool) -> Any:
         return values
     opened(values)
     return _bounded(values) if kept else stream(values)
+
+
+def mapped(values: Any) -> Any:
+    """What a dictionary is made of, or filled with: C makes a list of all that the `keys` of the code give."""
+    kind = type(values)
+    if not is_own(kind) or isinstance(values, dict) or not hasattr(kind, "keys"):
+        return values
+    return {key: values[key] for key in taken(iter(values.keys()), kept=True)}
 
 
 _MANY = 10_000
