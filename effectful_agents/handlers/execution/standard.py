@@ -28,6 +28,7 @@ from effectful_agents.handlers.execution.classes import NAMES_OF
 from effectful_agents.handlers.execution.hints import check_hint
 from effectful_agents.handlers.execution.keys import is_fixed
 from effectful_agents.handlers.execution.kinds import HOME, RESTRICTED, SANDBOX, is_own, replace
+from effectful_agents.handlers.execution.locks import NoLock
 from effectful_agents.handlers.execution.makers import check_new_attribute
 from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
 from effectful_agents.handlers.execution.streams import stream
@@ -349,27 +350,12 @@ def make_dataclass(
     return _with_guarded_init(made)
 
 
-class _Lock:
-    """Stands for the lock and the conditions of a queue that only one thread has: there is nobody to wait for.
-
-    The real ones are not taken twice, and code that a queue calls under its lock could wait for itself.
-    """
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def notify(self) -> None: ...
-
-    def notify_all(self) -> None: ...
-
-
-class _Unwaiting:
+class Unwaiting:
     """A queue that nobody else fills or empties: where it would wait for ever, it says at once that it cannot."""
 
     def __init__(self, maxsize: int = 0) -> None:
         super().__init__(maxsize)  # ty: ignore[too-many-positional-arguments]
-        self.mutex = self.not_empty = self.not_full = self.all_tasks_done = _Lock()
+        self.mutex = self.not_empty = self.not_full = self.all_tasks_done = NoLock()
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         return super().get(False)  # ty: ignore[missing-attribute]
@@ -383,20 +369,20 @@ class _Unwaiting:
 
 
 @replace(queue.Queue)
-class Queue(_Unwaiting, queue.Queue):
+class Queue(Unwaiting, queue.Queue):
     """`queue.Queue`."""
 
 
 @replace(queue.LifoQueue)
-class LifoQueue(_Unwaiting, queue.LifoQueue):
+class LifoQueue(Unwaiting, queue.LifoQueue):
     """`queue.LifoQueue`."""
 
 
 @replace(queue.PriorityQueue)
-class PriorityQueue(_Unwaiting, queue.PriorityQueue):
+class PriorityQueue(Unwaiting, queue.PriorityQueue):
     """`queue.PriorityQueue`."""
 
 
 @replace(queue.SimpleQueue)
-class SimpleQueue(_Unwaiting, queue.Queue):
+class SimpleQueue(Unwaiting, queue.Queue):
     """`queue.SimpleQueue`."""
