@@ -16,6 +16,7 @@ from typing import Any
 
 from effectful_agents.handlers.execution import methods, sizes
 from effectful_agents.handlers.execution.callbacks import ALIASES, CACHED, calls_nothing, is_enumeration
+from effectful_agents.handlers.execution.growing import CASES, check_cased
 from effectful_agents.handlers.execution.kinds import (
     DOCUMENTED,
     PLAIN,
@@ -31,6 +32,7 @@ from effectful_agents.handlers.execution.kinds import (
     is_stand_in,
 )
 from effectful_agents.handlers.execution.names import is_private, is_standard
+from effectful_agents.handlers.execution.sizes import WORTH_COUNTING
 from effectful_agents.handlers.execution.streams import UNCOUNTED, stream
 from effectful_agents.runtime import Operation
 
@@ -386,9 +388,22 @@ def _checked_descriptor(descriptor: Any) -> Any:
     if owner.__module__ in ("builtins", "array", "collections") or owner in _STREAMS:
         if name in sizes.FORMATS:
             return sizes.FORMATS[name]
+        if name in CASES and owner is str:
+            return _checked_case(descriptor)
         if name in methods.CHECKS:
             return _checked_unbound(descriptor)
     return descriptor
+
+
+def _checked_case(descriptor: Any) -> Any:
+    """`str.lower` and its like, which are called for each of many short texts."""
+
+    def checked(text: Any, /) -> Any:
+        if type(text) is not str or len(text) > WORTH_COUNTING // 3:
+            check_cased(descriptor.__name__, text)
+        return descriptor(text)
+
+    return checked
 
 
 def _checked_unbound(descriptor: Any) -> Any:

@@ -48,8 +48,8 @@ DIRECT: set[int] = set()
 DIRECT_METHODS: dict[type, frozenset[str]] = {
     str: frozenset(
         [
-            *("split", "splitlines", "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold"),
-            *("swapcase", "startswith", "endswith", "find", "index", "count", "isdigit", "isalpha", "isalnum"),
+            *("split", "splitlines", "strip", "lstrip", "rstrip"),
+            *("startswith", "endswith", "find", "index", "count", "isdigit", "isalpha", "isalnum"),
             *("isspace", "isupper", "islower", "isidentifier", "isnumeric", "isdecimal", "istitle", "isascii"),
             *("isprintable", "partition", "removeprefix", "removesuffix"),
         ]
@@ -60,7 +60,7 @@ DIRECT_METHODS: dict[type, frozenset[str]] = {
     int: frozenset(["bit_length", "bit_count", "is_integer", "as_integer_ratio", "conjugate"]),
     float: frozenset(["is_integer", "as_integer_ratio", "hex", "conjugate"]),
     tuple: frozenset(["index", "count"]),
-    bytes: frozenset(["hex", "startswith", "endswith", "find", "split", "strip"]),
+    bytes: frozenset(["startswith", "endswith", "find", "split", "strip"]),
 }
 """Methods of the built-in classes of which the same is true."""
 

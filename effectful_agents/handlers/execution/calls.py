@@ -36,6 +36,7 @@ from effectful_agents.handlers.execution.callbacks import (
 )
 from effectful_agents.handlers.execution.decimals import check_fraction, check_made_number
 from effectful_agents.handlers.execution.exact import exact_count
+from effectful_agents.handlers.execution.growing import CASES
 from effectful_agents.handlers.execution.hints import check_made_type
 from effectful_agents.handlers.execution.keys import is_fixed
 from effectful_agents.handlers.execution.kinds import (
@@ -79,13 +80,16 @@ def callee(function: Any) -> Any:
         names = DIRECT_METHODS.get(type(function.__self__))
         if names is not None:
             name = function.__name__
-            if name in names:
+            if name in names or (name in CASES and len(function.__self__) <= _SHORT):
                 return function
             if name in methods.CHECKS:
                 return functools.partial(methods.checked_call, function)
     elif kind is types.MethodType and getattr(function.__func__, "__builtins__", None) is RESTRICTED:
         return function
     return _slow_callee(function, kind)
+
+
+_SHORT = sizes.WORTH_COUNTING // 3
 
 
 def _slow_callee(function: Any, kind: type) -> Any:

@@ -108,7 +108,8 @@ class DisplayPolicy(PatternPolicy):
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         node = self.node_contents_visit(node)
         if node.conversion != -1 or node.format_spec is None:
-            node.value = call(node.value, "_shown_", node.value)
+            guard = {ord("r"): "_shown_repr_", ord("a"): "_shown_ascii_"}.get(node.conversion, "_shown_")
+            node.value = call(node.value, guard, node.value)
         if node.format_spec is None:
             return node
         value = node.value

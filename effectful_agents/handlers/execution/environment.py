@@ -241,6 +241,8 @@ RESTRICTED |= {
     "_returned_": returned,
     "_sequence_": matching.sequence_parts,
     "_shown_": showing.shown,
+    "_shown_ascii_": showing.shown_as_ascii,
+    "_shown_repr_": showing.shown_as_repr,
     "_slices_": spreading.slices,
     "_special_": reading.special,
     "_spread_": spreading.spread,

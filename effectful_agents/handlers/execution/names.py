@@ -64,6 +64,8 @@ GUARDS = frozenset(
         "_returned_",
         "_sequence_",
         "_shown_",
+        "_shown_ascii_",
+        "_shown_repr_",
         "_slices_",
         "_special_",
         "_spread_",

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import ast
+import base64
+import binascii
+import fnmatch
+import functools
+import html
 import json
 import re
+import shlex
 import string
 import textwrap
 import unicodedata
+import urllib.parse
 from collections.abc import Callable
 from typing import Any, override
 
 from effectful_agents.handlers.execution import methods
 from effectful_agents.handlers.execution.attributes import get_item
 from effectful_agents.handlers.execution.exact import exact, exact_count
+from effectful_agents.handlers.execution.growing import check_growth
 from effectful_agents.handlers.execution.keys import check_key
-from effectful_agents.handlers.execution.kinds import is_own, replace
+from effectful_agents.handlers.execution.kinds import REPLACED, is_own, replace
 from effectful_agents.handlers.execution.limits import TooLarge, current, tick
-from effectful_agents.handlers.execution.showing import ascii_, length_shown, repr_, text
+from effectful_agents.handlers.execution.showing import ascii_, check_texts, length_shown, repr_, text
 from effectful_agents.handlers.execution.sizes import (
     WORTH_COUNTING,
     check_count,
@@ -109,24 +117,31 @@ def _is_mark(letter: str) -> bool:
     return unicodedata.combining(unicodedata.normalize("NFKD", letter)[0]) != 0
 
 
+def _check_normal(form: Any, text: Any) -> None:
+    """Each letter is taken apart before some are put together again."""
+    check_marks(text)
+    form = "NFKD" if isinstance(form, str) and "K" in exact(form) else "NFD"
+    check_growth(text, functools.partial(unicodedata.normalize, form), 18)
+
+
 @replace(unicodedata.normalize)
 def normalize(form: Any, text: Any, /) -> str:
     """`unicodedata.normalize`."""
-    check_marks(text)
+    _check_normal(form, text)
     return unicodedata.normalize(form, text)
 
 
 @replace(unicodedata.is_normalized)
 def is_normalized(form: Any, text: Any, /) -> bool:
     """`unicodedata.is_normalized`."""
-    check_marks(text)
+    _check_normal(form, text)
     return unicodedata.is_normalized(form, text)
 
 
 @replace(ast.literal_eval)
 def literal_eval(text: Any) -> Any:
     """`ast.literal_eval`: the parser normalizes names, too."""
-    check_marks(text)
+    _check_normal("NFKC", text)
     return ast.literal_eval(exact(text))
 
 
@@ -252,7 +267,7 @@ Formatter.__module__ = "string"
 # --- JSON ---------------------------------------------------------------------------------------------------------
 
 
-def _check_json(value: Any, indent: Any, separators: Any = None) -> None:
+def _check_json(value: Any, indent: Any, separators: Any = None, ensure_ascii: Any = True) -> None:
     characters, count = length_shown(value)
     if separators is not None:
         characters += count * sum([length(one) for one in separators])
@@ -262,6 +277,15 @@ def _check_json(value: Any, indent: Any, separators: Any = None) -> None:
         width = len(indent) if isinstance(indent, str) else max(int(indent), 0)
         characters += count * width * _depth(value)
     check_size(characters, "The text")
+    if characters * _ESCAPED > current().size:
+        make = json.dumps if ensure_ascii else _not_ascii
+        check_growth(value, make, _ESCAPED)
+        check_texts(value, make)
+
+
+_ESCAPED = 12
+"""Characters that one letter may become: two times six."""
+_not_ascii = functools.partial(json.dumps, ensure_ascii=False)
 
 
 def _depth(value: Any) -> int:
@@ -296,14 +320,14 @@ def _counted(answer: Any) -> Any:
 @replace(json.dumps)
 def dumps(obj: Any, *, indent: Any = None, **options: Any) -> str:
     """`json.dumps`."""
-    _check_json(obj, indent, options.get("separators"))
+    _check_json(obj, indent, options.get("separators"), options.get("ensure_ascii", True))
     return json.dumps(obj, indent=indent, **_with_counted(options))
 
 
 @replace(json.dump)
 def dump(obj: Any, fp: Any, *, indent: Any = None, **options: Any) -> None:
     """`json.dump`."""
-    _check_json(obj, indent, options.get("separators"))
+    _check_json(obj, indent, options.get("separators"), options.get("ensure_ascii", True))
     json.dump(obj, fp, indent=indent, **_with_counted(options))
 
 
@@ -313,12 +337,12 @@ class JSONEncoder(json.JSONEncoder):
 
     @override
     def encode(self, o: Any) -> str:
-        _check_json(o, self.indent, (self.item_separator, self.key_separator))
+        _check_json(o, self.indent, (self.item_separator, self.key_separator), self.ensure_ascii)
         return super().encode(o)
 
     @override
     def iterencode(self, o: Any, _one_shot: bool = False) -> Any:
-        _check_json(o, self.indent, (self.item_separator, self.key_separator))
+        _check_json(o, self.indent, (self.item_separator, self.key_separator), self.ensure_ascii)
         # The encoder in C takes `default` along when it is made, before anything is encoded.
         own, answer = vars(self), self.default
         before = {"default": own["default"]} if "default" in own else {}
@@ -333,16 +357,72 @@ class JSONEncoder(json.JSONEncoder):
 JSONEncoder.__module__ = "json.encoder"
 
 
+# --- quotes -------------------------------------------------------------------------------------------------------
+
+
+def _growing(function: Any, most: int) -> None:
+    """A function that makes one text of another, letter by letter."""
+
+    def checked(text: Any, *args: Any, **kwargs: Any) -> Any:
+        text, *args = map(exact_count, (text, *args))
+        kwargs = {name: exact_count(value) for name, value in kwargs.items()}
+        if length(text) * most > WORTH_COUNTING:
+            check_growth(text, lambda piece: function(piece, *args, **kwargs), most)
+        return function(text, *args, **kwargs)
+
+    checked.__name__ = checked.__qualname__ = function.__name__
+    checked.__doc__ = f"`{function.__module__}.{function.__name__}`."
+    replace(function)(checked)
+
+
+for _function, _most in (
+    *((urllib.parse.quote, 12), (urllib.parse.quote_plus, 12), (urllib.parse.quote_from_bytes, 3)),
+    *((html.escape, 6), (html.unescape, 2), (shlex.quote, 5), (re.escape, 2), (string.capwords, 3)),
+    *((fnmatch.translate, 12),),
+):
+    _growing(_function, _most)
+
+
+@replace(urllib.parse.urlencode)
+def urlencode(query: Any, doseq: Any = False, *args: Any, **options: Any) -> str:
+    """`urllib.parse.urlencode`."""
+    characters = length_shown(query)[0]
+    if 12 * characters > current().size:
+        check_texts(query, urllib.parse.quote_plus)
+    return urllib.parse.urlencode(query, doseq, *args, **options)
+
+
+@replace(shlex.join)
+def join(split_command: Any) -> str:
+    """`shlex.join`."""
+    return " ".join([quote(one) for one in split_command])
+
+
+quote = REPLACED[id(shlex.quote)][1]
+
+_BYTES = ("b64encode", "standard_b64encode", "urlsafe_b64encode", "b32encode", "b32hexencode", "b16encode")
+for _module, _names in (
+    (base64, (*_BYTES, "a85encode", "b85encode", "encodebytes")),
+    (binascii, ("hexlify", "b2a_hex", "b2a_qp", "b2a_base64")),
+):
+    for _name in _names:
+        _growing(getattr(_module, _name), 3)
+
+
 # --- paragraphs ---------------------------------------------------------------------------------------------------
 
 
-def _check_paragraphs(text: Any, *more: Any) -> None:
-    """There are no more lines than letters, and each has one indentation."""
+def _check_paragraphs(text: Any, *more: Any, each_line: bool = False) -> None:
+    """There are no more lines than letters, and each has one indentation; where they stay lines, they can be counted."""
     numbers = [exact(one) for one in more if isinstance(one, str | int)]
     sizes = [length(one) if isinstance(one, str) else abs(one) for one in numbers]
     widest = max(sizes, default=0)
-    if widest > 80:
-        check_size(length(text) * widest)
+    if widest * length(text) > WORTH_COUNTING:
+        lines = 1 + sum([exact(text).count(one) for one in _BREAKS]) if each_line else length(text)
+        check_size(length(text) + lines * widest)
+
+
+_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 def _of_textwrap(name: str) -> None:
@@ -350,7 +430,9 @@ def _of_textwrap(name: str) -> None:
 
     def checked(text: Any, *args: Any, **kwargs: Any) -> Any:
         more = [value for key, value in kwargs.items() if key in _INDENTING]
-        _check_paragraphs(text, *([one for one in args if isinstance(one, str)] if name == "indent" else ()), *more)
+        _check_paragraphs(text, *([one for one in args if isinstance(one, str)] if name == "indent" else ()), *more, each_line=name == "indent")
+        if name != "indent" and isinstance(text, str):
+            check_size(length(text) + 8 * str.count(text, "\t"))
         check_count(kwargs.get("width"))
         return function(text, *args, **kwargs)
 
