@@ -366,7 +366,7 @@ _STREAMS = (io.StringIO, io.BytesIO)
 _SIZED = (
     *(str, bytes, bytearray, list, tuple, dict, set, frozenset, int, float, range),
     *(array.array, collections.deque, *_STREAMS),
-    *(type({}.keys()), type({}.items())),
+    *(type({}.keys()), type({}.items()), memoryview),
 )
 
 

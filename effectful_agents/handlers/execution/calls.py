@@ -239,6 +239,8 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         sizes.check_count(args[0])
         if not isinstance(args[0], int) and hasattr(type(args[0]), "__index__"):
             raise TypeError(f"`{function.__name__}` takes an `int` here, not what has an `__index__`.")
+        if isinstance(args[0], str):
+            methods.CHECKS["encode"](*args, **kwargs)
     elif args and function is str:
         showing.check_shown(args[0])
     elif module == "_struct":

@@ -19,7 +19,17 @@ from effectful_agents.handlers.execution.keys import check_key, is_fixed
 from effectful_agents.handlers.execution.kinds import RESTRICTED, SANDBOX, is_foreign
 from effectful_agents.handlers.execution.names import is_safe_type_text, is_standard
 
-__all__ = ["annotated", "check_either", "check_hint", "check_made_type", "check_making", "either", "is_form", "is_hint", "subscribed"]
+__all__ = [
+    "annotated",
+    "check_either",
+    "check_hint",
+    "check_made_type",
+    "check_making",
+    "either",
+    "is_form",
+    "is_hint",
+    "subscribed",
+]
 
 _ALIASES = (
     *(types.GenericAlias, types.UnionType, type(typing.List[int]), type(typing.Union[int, str])),  # noqa: UP006, UP007

@@ -27,7 +27,7 @@ from effectful_agents.handlers.execution.sizes import (
     length,
     repeated,
 )
-from effectful_agents.handlers.execution.streams import in_pieces, taken
+from effectful_agents.handlers.execution.streams import in_pieces, mapped, taken
 
 __all__ = [
     "CHECKS",
@@ -105,6 +105,8 @@ def _check_extended(value: Any, more: Any) -> tuple[Any, ...]:
 
 
 def _check_filled(value: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    if isinstance(value, dict):
+        args = tuple(map(mapped, args))
     return tuple([in_pieces(taken(one, kept=True)) for one in args])
 
 
@@ -172,7 +174,8 @@ def _check_cased(name: str) -> Callable[..., None]:
 
 
 def _check_hex(value: Any, *args: Any, **kwargs: Any) -> None:
-    check_size(3 * length(value))  # with something between the digits
+    size = value.nbytes if isinstance(value, memoryview) else length(value)
+    check_size(3 * size)  # with something between the digits
 
 
 KEYED_METHODS = frozenset(
@@ -230,7 +233,9 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "__round__": _check_round,
     **dict.fromkeys(KEYED_METHODS, _check_filled),
     # Of the keys of a dictionary: they take what can be gone through.
-    **dict.fromkeys((f"__{side}{name}__" for side in ("", "r") for name in ("and", "or", "xor", "sub")), _check_combined),
+    **dict.fromkeys(
+        (f"__{side}{name}__" for side in ("", "r") for name in ("and", "or", "xor", "sub")), _check_combined
+    ),
     **dict.fromkeys(("encode", "decode"), _check_coded),
     **{name: _check_cased(name) for name in CASES},
     "hex": _check_hex,

@@ -104,7 +104,7 @@ def not_redirected() -> Generator[None]:
 def pformat(object: Any, indent: int = 1, *args: Any, **options: Any) -> str:
     """`pprint.pformat`."""
     check_count(indent)
-    showing.check_shown(object)
+    showing.check_shown(object, repr)
     return _pprint.pformat(object, indent, *args, **options)
 
 

@@ -20,7 +20,18 @@ from effectful_agents.handlers.execution.limits import current, tick
 from effectful_agents.handlers.execution.names import is_standard
 from effectful_agents.handlers.execution.sizes import SHOWN, WORTH_COUNTING, check_number, check_size
 
-__all__ = ["ascii_", "check_shown", "check_texts", "joined", "length_shown", "repr_", "shown", "shown_as_ascii", "shown_as_repr", "text"]
+__all__ = [
+    "ascii_",
+    "check_shown",
+    "check_texts",
+    "joined",
+    "length_shown",
+    "repr_",
+    "shown",
+    "shown_as_ascii",
+    "shown_as_repr",
+    "text",
+]
 
 _FLAT = frozenset({int, float, bool, str, complex, type(None)})
 _SHOWING = (
@@ -117,9 +128,9 @@ def check_shown(value: Any, make: Callable[[Any], str] = str) -> None:
         check_number(value)
 
 
-def check_texts(value: Any, make: Callable[[Any], str], more: int = 0) -> None:
-    """Raise if the texts in a value, each as it is shown, and a number of other characters would be too long."""
-    total, waiting, seen = more, [value], set[int]()
+def check_texts(value: Any, make: Callable[[Any], str]) -> None:
+    """Raise if the texts in a value, each as it is shown, would be too long together."""
+    total, waiting, seen = 0, [(value,)], set[int]()
     while waiting:
         one = waiting.pop()
         for parts in _parts(one):

@@ -8,6 +8,7 @@ finds as an attribute (`file.write`): what `__getattr__` and `__get__` answer is
 from __future__ import annotations
 
 import collections
+import functools
 import io
 import types
 from collections.abc import Mapping
@@ -78,7 +79,8 @@ def _is_compiled(value: Any, guard: str | None) -> bool:
 
 
 def _bound(function: Any, obj: Any) -> Any:
-    get = getattr(type(function), "__get__", None)
+    # A partial function: also one that stands for a function in C, which is not bound either.
+    get = None if type(function) is functools.partial else getattr(type(function), "__get__", None)
     return function if get is None else get(function, obj, type(obj))
 
 

@@ -25,7 +25,7 @@ from effectful_agents.handlers.execution.growing import check_growth
 from effectful_agents.handlers.execution.keys import check_key
 from effectful_agents.handlers.execution.kinds import REPLACED, is_own, replace
 from effectful_agents.handlers.execution.limits import TooLarge, current, tick
-from effectful_agents.handlers.execution.showing import ascii_, check_texts, length_shown, repr_, text
+from effectful_agents.handlers.execution.showing import ascii_, check_shown, check_texts, length_shown, repr_, text
 from effectful_agents.handlers.execution.sizes import (
     WORTH_COUNTING,
     check_count,
@@ -173,6 +173,8 @@ class Template(string.Template):
 
     def _check(self, mapping: Any, kws: dict[str, Any]) -> None:
         values = [*(mapping.values() if isinstance(mapping, dict) else ()), *kws.values()]
+        for value in values:
+            check_shown(value)
         longest = max([length_shown(value)[0] for value in values], default=0)
         check_size(len(self.template) + self.template.count(self.delimiter) * longest)
 
@@ -278,14 +280,19 @@ def _check_json(value: Any, indent: Any, separators: Any = None, ensure_ascii: A
         characters += count * width * _depth(value)
     check_size(characters, "The text")
     if characters * _ESCAPED > current().size:
-        make = json.dumps if ensure_ascii else _not_ascii
-        check_growth(value, make, _ESCAPED)
-        check_texts(value, make)
+        check_texts(value, _json_text if ensure_ascii else _json_text_as_it_is)
 
 
 _ESCAPED = 12
 """Characters that one letter may become: two times six."""
-_not_ascii = functools.partial(json.dumps, ensure_ascii=False)
+
+
+def _json_text(text: str | bytes) -> str:
+    return "" if isinstance(text, bytes) else json.dumps(text)
+
+
+def _json_text_as_it_is(text: str | bytes) -> str:
+    return "" if isinstance(text, bytes) else json.dumps(text, ensure_ascii=False)
 
 
 def _depth(value: Any) -> int:
@@ -430,7 +437,12 @@ def _of_textwrap(name: str) -> None:
 
     def checked(text: Any, *args: Any, **kwargs: Any) -> Any:
         more = [value for key, value in kwargs.items() if key in _INDENTING]
-        _check_paragraphs(text, *([one for one in args if isinstance(one, str)] if name == "indent" else ()), *more, each_line=name == "indent")
+        _check_paragraphs(
+            text,
+            *([one for one in args if isinstance(one, str)] if name == "indent" else ()),
+            *more,
+            each_line=name == "indent",
+        )
         if name != "indent" and isinstance(text, str):
             check_size(length(text) + 8 * str.count(text, "\t"))
         check_count(kwargs.get("width"))
