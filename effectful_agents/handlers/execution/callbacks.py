@@ -164,7 +164,7 @@ def is_enumeration(function: Any) -> bool:
     return isinstance(function, EnumType) and not is_own(function)
 
 
-PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "texts"))
+PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "quoting", "texts"))
 """Where functions pass on to the library what they are given."""
 
 _ARITHMETIC = frozenset({"math", "cmath", "binascii", "unicodedata", "_struct", "_operator"})

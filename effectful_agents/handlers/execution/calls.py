@@ -174,7 +174,7 @@ _WORD = 1 << 64
 
 
 def _unkept(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What is called in the place of a function of the program that keeps what it gave, where it is not to keep this."""
+    """What is called in the place of a function of the program that keeps what it gave, if it is not to keep this."""
     cached = function if type(function) is CACHED else function.__func__
     wrapped = cached.__wrapped__
     if getattr(wrapped, "__builtins__", None) is RESTRICTED or is_fixed((args, kwargs)):

@@ -1,8 +1,8 @@
 """Types as restricted code writes them: whatever else evaluates the texts in them does so with all powers.
 
 Texts come into types from everywhere: as annotations, between brackets, as the bound of a parameter, and by way of a
-name. So it is the finished type that is looked at, before anybody can ask a function or a class for it; and where the library
-keeps a type that it has made, as `typing` does, what that is to be made of is looked at before.
+name. So it is the finished type that is looked at, before anybody can ask a function or a class for it. The library
+keeps the types that it makes (`typing` does), so what they are to be made of is looked at even before.
 """
 
 from __future__ import annotations

@@ -275,6 +275,7 @@ _GUARDS = frozenset(
         "methods",
         "numeric",
         "printing",
+        "quoting",
         "reading",
         "showing",
         "sizes",

@@ -62,7 +62,7 @@ def spread_pairs(values: Any, count: int) -> Any:
 
 
 def spread_names(values: Any, count: int) -> Any:
-    """What stands behind one of so many double stars in a call: its keys are the names of arguments, and plain texts."""
+    """What stands behind one of so many double stars in a call: its keys are the names of arguments, plain texts."""
     values = spread(mapped(values), count)
     if type(values) is dict and all(type(name) is str for name in values):
         return values

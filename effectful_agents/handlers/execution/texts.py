@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import ast
-import base64
-import binascii
-import fnmatch
 import functools
-import html
 import json
 import re
-import shlex
 import string
 import textwrap
 import unicodedata
-import urllib.parse
 from collections.abc import Callable
 from typing import Any, override
 
@@ -23,7 +17,7 @@ from effectful_agents.handlers.execution.attributes import get_item
 from effectful_agents.handlers.execution.exact import exact, exact_count
 from effectful_agents.handlers.execution.growing import check_growth
 from effectful_agents.handlers.execution.keys import check_key
-from effectful_agents.handlers.execution.kinds import REPLACED, is_own, replace
+from effectful_agents.handlers.execution.kinds import is_own, replace
 from effectful_agents.handlers.execution.limits import TooLarge, current, tick
 from effectful_agents.handlers.execution.showing import ascii_, check_shown, check_texts, length_shown, repr_, text
 from effectful_agents.handlers.execution.sizes import (
@@ -364,63 +358,11 @@ class JSONEncoder(json.JSONEncoder):
 JSONEncoder.__module__ = "json.encoder"
 
 
-# --- quotes -------------------------------------------------------------------------------------------------------
-
-
-def _growing(function: Any, most: int) -> None:
-    """A function that makes one text of another, letter by letter."""
-
-    def checked(text: Any, *args: Any, **kwargs: Any) -> Any:
-        text, *args = map(exact_count, (text, *args))
-        kwargs = {name: exact_count(value) for name, value in kwargs.items()}
-        if length(text) * most > WORTH_COUNTING:
-            check_growth(text, lambda piece: function(piece, *args, **kwargs), most)
-        return function(text, *args, **kwargs)
-
-    checked.__name__ = checked.__qualname__ = function.__name__
-    checked.__doc__ = f"`{function.__module__}.{function.__name__}`."
-    replace(function)(checked)
-
-
-for _function, _most in (
-    *((urllib.parse.quote, 12), (urllib.parse.quote_plus, 12), (urllib.parse.quote_from_bytes, 3)),
-    *((html.escape, 6), (html.unescape, 2), (shlex.quote, 5), (re.escape, 2), (string.capwords, 3)),
-    *((fnmatch.translate, 12),),
-):
-    _growing(_function, _most)
-
-
-@replace(urllib.parse.urlencode)
-def urlencode(query: Any, doseq: Any = False, *args: Any, **options: Any) -> str:
-    """`urllib.parse.urlencode`."""
-    characters = length_shown(query)[0]
-    if 12 * characters > current().size:
-        check_texts(query, urllib.parse.quote_plus)
-    return urllib.parse.urlencode(query, doseq, *args, **options)
-
-
-@replace(shlex.join)
-def join(split_command: Any) -> str:
-    """`shlex.join`."""
-    return " ".join([quote(one) for one in split_command])
-
-
-quote = REPLACED[id(shlex.quote)][1]
-
-_BYTES = ("b64encode", "standard_b64encode", "urlsafe_b64encode", "b32encode", "b32hexencode", "b16encode")
-for _module, _names in (
-    (base64, (*_BYTES, "a85encode", "b85encode", "encodebytes")),
-    (binascii, ("hexlify", "b2a_hex", "b2a_qp", "b2a_base64")),
-):
-    for _name in _names:
-        _growing(getattr(_module, _name), 3)
-
-
 # --- paragraphs ---------------------------------------------------------------------------------------------------
 
 
 def _check_paragraphs(text: Any, *more: Any, each_line: bool = False) -> None:
-    """There are no more lines than letters, and each has one indentation; where they stay lines, they can be counted."""
+    """There are no more lines than letters, and each has one indentation; those that stay lines can be counted."""
     numbers = [exact(one) for one in more if isinstance(one, str | int)]
     sizes = [length(one) if isinstance(one, str) else abs(one) for one in numbers]
     widest = max(sizes, default=0)
