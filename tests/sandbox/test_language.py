@@ -350,7 +350,8 @@ def test_types_with_marks_of_classes_of_the_code():
         from enum import Enum
         @dataclass(frozen=True)
         class Unit: name: str
-        class Positive: pass
+        class Positive:
+            def __repr__(self): return "Positive()"
         Metres = typing.Annotated[float, Unit("m"), Positive()]
         @dataclass
         class Track:

@@ -12,7 +12,7 @@ import gc
 import types
 import typing
 from collections import ChainMap, UserDict, UserList
-from enum import EnumType
+from enum import Enum, EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.keys import check_key, is_fixed
@@ -113,7 +113,9 @@ def check_making(obj: Any, key: Any, depth: int = 0) -> None:
             for inner in _within(obj) if depth < _DEEPEST else (typing.Any,):
                 check_making(inner, key, depth + 1)
     elif obj is typing.Literal:
-        check_key(key, "`Literal`")
+        # It tells members of enumerations from the texts and numbers that they may be, by their classes.
+        parts = key if type(key) is tuple else (key,)
+        check_key(tuple([part for part in parts if not isinstance(part, Enum)]), "`Literal`")
     elif obj is typing.Annotated and type(key) is tuple and key:
         check_hint(key[0], kept=True)  # what follows the type is no type
         check_key(key, "`Annotated`")

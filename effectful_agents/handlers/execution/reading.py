@@ -237,7 +237,7 @@ def _notes(obj: Any) -> list[str]:
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "__class__": _class_of,
-    "__dict__": vars_,
+    "__dict__": _attributes_of,
     "__cause__": _chained("__cause__"),
     "__context__": _chained("__context__"),
     "__notes__": _notes,

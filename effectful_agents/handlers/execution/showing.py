@@ -82,11 +82,15 @@ def ascii_(value: Any, /) -> str:
 
 def shown_as_repr(value: Any) -> Any:
     """What an f-string shows with `!r`."""
+    if type(value) is str and len(value) < WORTH_COUNTING // _ESCAPED:
+        return value
     return shown(value, repr)
 
 
 def shown_as_ascii(value: Any) -> Any:
     """What an f-string shows with `!a`."""
+    if type(value) is str and len(value) < WORTH_COUNTING // _ESCAPED:
+        return value
     return shown(value, ascii)
 
 
