@@ -266,6 +266,7 @@ _GUARDS = frozenset(
         "classes",
         "contexts",
         "decimals",
+        "descriptors",
         "environment",
         "hints",
         "kept_back",

@@ -101,7 +101,9 @@ def taken(values: Any, *, kept: bool) -> Any:
 def mapped(values: Any) -> Any:
     """What a dictionary is made of, or filled with: C makes a list of all that the `keys` of the code give."""
     kind = type(values)
-    if not is_own(kind) or isinstance(values, dict) or not hasattr(kind, "keys"):
+    if not is_own(kind) or (isinstance(values, dict) and kind.__iter__ is dict.__iter__):
+        return values  # C takes a dictionary as it is, unless it is gone through in another way
+    if not hasattr(values, "keys"):
         return values
     return {key: values[key] for key in taken(iter(values.keys()), kept=True)}
 
