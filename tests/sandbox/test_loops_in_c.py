@@ -104,6 +104,25 @@ def test_a_mapping_has_no_more_keys_than_a_value_may_have(use):
         run(source + use, executor=SHORT)
 
 
+ITEMS = {
+    "a function": "class D(dict):\n  def items(self): return range(300_000_000)\nd = D(a=1)",
+    "a lambda": "class D(dict): items = lambda self: range(300_000_000)\nd = D(a=1)",
+    "a function in C": "class D(dict): items = range(300_000_000).__iter__\nd = D(a=1)",
+    "set later": "class D(dict): pass\nd = D(a=1)\nD.items = lambda self: range(300_000_000)",
+    "of an object": "class D(dict): pass\nd = D(a=1)\nd.items = lambda: range(300_000_000)",
+    "of an object, otherwise": (
+        "class D(dict): pass\nd = D(a=1)\nobject.__setattr__(d, 'items', lambda: range(300_000_000))"
+    ),
+    "of an object, by vars": "class D(dict): pass\nd = D(a=1)\nvars(d)['items'] = lambda: range(300_000_000)",
+}
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_no_list_is_made_of_what_a_mapping_says_it_has(name):
+    with pytest.raises(CodeStopped):
+        run(f"{ITEMS[name]}\nimport json\njson.dumps([d])", executor=SHORT)
+
+
 def test_functions_of_the_language_stand_in_classes_as_elsewhere():
     source = """
         class Words:
@@ -117,6 +136,21 @@ def test_functions_of_the_language_stand_in_classes_as_elsewhere():
             def keys(self): return ["a", "b"]
             def __getitem__(self, key): return key * 2
         def named(**names): return names
+        class Sorted(dict):
+            def items(self): return sorted(dict.items(self))
+            values = lambda self: [1, 2]
+        class Cart:
+            def __init__(self): self.items, self.keys = ["tea"], lambda: ["a"]
+        class Kinds:
+            @classmethod
+            def values(cls): return [cls.__name__]
+            @staticmethod
+            def items(a, b=2): print(a, b)
+            keys = len
+        print(Kinds.values(), Kinds().values(), Kinds.items(1), Kinds().items(3, b=4))
+        print(Kinds().keys("abc"), Kinds.keys(""))
+        import json
+        print(json.dumps(Sorted(b=1, a=2)), Sorted().values(), Cart().items, Cart().keys(), Sorted(a=1).keys())
         print([*Words("ab")], "a" in Words("ab"), [*Numbers([1, 2])], Numbers([1, 2])[0], dict(Pairs()), {**Pairs()})
         print(named(**Pairs()), {"a": 1}.keys() & ["a", "b"], {"a": 1}.keys() - {"a"}, {1: 2}.items() | [(3, 4)])
         print({"a": 1, "b": 2}.keys() ^ {"b"}, 7 - 2, 7 & 3, 7 | 8, 7 ^ 1, {1, 2} - {2}, {1} | {1}, {1: 2} | {1: 3})

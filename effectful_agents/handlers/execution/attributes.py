@@ -8,7 +8,7 @@ from abc import ABCMeta
 from enum import Enum, EnumType
 from typing import Any
 
-from effectful_agents.handlers.execution.callables import stored
+from effectful_agents.handlers.execution.callables import CALLEE, stored
 from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.hints import subscribed
 from effectful_agents.handlers.execution.kept_back import instead
@@ -28,7 +28,7 @@ from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.methods import check_precision
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS, MAX_EXPONENT
-from effectful_agents.handlers.execution.specials import kept
+from effectful_agents.handlers.execution.specials import LISTED, kept, listed
 from effectful_agents.handlers.execution.spreading import MET, meet, slices
 from effectful_agents.runtime import Operation
 
@@ -41,6 +41,7 @@ __all__ = [
     "get_item",
     "has_attribute",
     "set_attribute",
+    "stored_as",
     "writable",
 ]
 
@@ -221,7 +222,7 @@ def _attribute_writer(obj: Any, name: str) -> Any:
         target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[missing-attribute]
         check_name(target, rest[0])
         writable(target, rest[0])
-        write(*[stored(value) for value in args])
+        write(*[stored_as(rest[0], value) for value in args])
 
     return writer
 
@@ -308,7 +309,7 @@ class _Written:
     def __setattr__(self, name: str, value: Any) -> None:
         target = _target_of(self)
         if type(value) not in PLAIN:
-            value = kept(name, value) if isinstance(target, type) else stored(value)
+            value = kept(name, value) if isinstance(target, type) else stored_as(name, value)
         setattr(target, name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -316,6 +317,14 @@ class _Written:
 
 
 _keep_target, _target_of = _Written._target.__set__, _Written._target.__get__
+
+
+def stored_as(name: str, value: Any) -> Any:
+    """What may be kept in an object under a name in the place of this value."""
+    value = stored(value)
+    if name not in LISTED or not callable(value) or isinstance(value, type):
+        return value
+    return lambda *args, **options: listed(CALLEE[0](value)(*args, **options))
 
 
 class _DecimalContext(_Written):

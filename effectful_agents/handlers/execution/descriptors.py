@@ -63,6 +63,7 @@ def _checked_case(descriptor: Any) -> Any:
 
 def checked_unbound(descriptor: Any) -> Any:
     """A method of a built-in class that is looked at before it is called."""
+
     # A function, as it has to take a `self` where it stands in a class.
     def checked(target: Any, /, *args: Any, **kwargs: Any) -> Any:
         return methods.checked_descriptor(descriptor, target, *args, **kwargs)

@@ -47,7 +47,7 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.metaclasses import type_
 from effectful_agents.handlers.execution.modules import guarded_import
 from effectful_agents.handlers.execution.printing import PrintCollector, print_
-from effectful_agents.handlers.execution.specials import operand
+from effectful_agents.handlers.execution.specials import listed, operand
 from effectful_agents.handlers.execution.standard import hints_of
 from effectful_agents.handlers.execution.waiting import awaited
 from effectful_agents.types.local_types import TYPE_HINTS
@@ -224,6 +224,7 @@ RESTRICTED |= {
     "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
     "_joined_": showing.joined,
     "_kept_": limits.kept_flying,
+    "_listed_": listed,
     "_looped_": streams.looped,
     "_lshift_": sizes.lshift,
     "_mapping_": matching.mapping_parts,

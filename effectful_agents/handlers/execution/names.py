@@ -46,6 +46,7 @@ GUARDS = frozenset(
         "_iter_unpack_sequence_",
         "_joined_",
         "_kept_",
+        "_listed_",
         "_looped_",
         "_lshift_",
         "_mapping_",

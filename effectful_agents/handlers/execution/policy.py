@@ -21,7 +21,7 @@ from effectful_agents.handlers.execution.names import (
 )
 from effectful_agents.handlers.execution.naming import NamingPolicy
 from effectful_agents.handlers.execution.nodes import as_statements, at, call
-from effectful_agents.handlers.execution.specials import TAKE_OPERANDS
+from effectful_agents.handlers.execution.specials import LISTED, TAKE_OPERANDS
 
 __all__ = ["RestrictedPythonPolicy"]
 
@@ -63,6 +63,7 @@ class RestrictedPythonPolicy(NamingPolicy, FinallyPolicy):
         self.annotations_are_text = False
         """Whether annotations are not evaluated, and kept as texts."""
         self._classes: list[str] = []
+        self._functions: list[str] = []
 
     # --- names ----------------------------------------------------------------------------------------------------
 
@@ -237,8 +238,10 @@ class RestrictedPythonPolicy(NamingPolicy, FinallyPolicy):
             self.error(node, f"a function cannot be called `{node.name}` here{instead('attribute', node.name)}.")
         self.check_function_argument_names(node)
         node.returns = node.returns and self._annotation(node.returns)
+        self._functions.append(node.name)
         with self.within(FUNCTION):
             node = self._without(node, "returns")
+        self._functions.pop()
         node.decorator_list = [call(one, "_callee_", one) for one in node.decorator_list]
         if node.name.startswith("__"):
             # It is called by operators and by functions in C, which count nothing.
@@ -248,7 +251,8 @@ class RestrictedPythonPolicy(NamingPolicy, FinallyPolicy):
 
     def visit_Return(self, node: ast.Return) -> Any:
         node = self.node_contents_visit(node)
-        node.value = node.value and _returned(node.value)
+        guard = "_listed_" if self._functions and self._functions[-1] in LISTED else "_returned_"
+        node.value = node.value and _returned(node.value, guard)
         return self.leaving(node, FUNCTION)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -354,9 +358,9 @@ _NO_CALLABLES = (
 )
 
 
-def _returned(value: ast.expr) -> ast.expr:
+def _returned(value: ast.expr, guard: str = "_returned_") -> ast.expr:
     """What a function returns, looked at where it may be something that can be called."""
-    return value if isinstance(value, _NO_CALLABLES) else call(value, "_returned_", value)
+    return value if isinstance(value, _NO_CALLABLES) else call(value, guard, value)
 
 
 def _is_number_at_once(node: ast.BinOp) -> bool:

@@ -19,9 +19,9 @@ from effectful_agents.handlers.execution.attributes import (
     delete_attribute,
     get_attribute,
     set_attribute,
+    stored_as,
     writable,
 )
-from effectful_agents.handlers.execution.callables import stored
 from effectful_agents.handlers.execution.kept_back import not_available
 from effectful_agents.handlers.execution.kinds import (
     RESTRICTED,
@@ -127,7 +127,7 @@ def _put(obj: Any, name: Any, value: Any) -> None:
     check_name(obj, name)
     # Not by the `__setattr__` of the class: it may be what writes here.
     writable(obj, name)
-    value = stored(value)
+    value = stored_as(name, value)
     if _is_described(obj, name):
         object.__getattribute__(obj, "__dict__")[name] = value
     else:

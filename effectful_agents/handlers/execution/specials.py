@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
 import io
 import types
 from collections.abc import Mapping
@@ -20,8 +21,9 @@ from effectful_agents.handlers.execution.calls import callee
 from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX
 from effectful_agents.handlers.execution.limits import kept_flying, may_disappear, tick
+from effectful_agents.handlers.execution.streams import LONG, len_of, stream
 
-__all__ = ["TAKE_OPERANDS", "inherited", "kept", "operand"]
+__all__ = ["LISTED", "TAKE_OPERANDS", "inherited", "kept", "listed", "operand"]
 
 TAKE_OPERANDS = frozenset({"__ror__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
 """Special methods that may get what stands behind a read-only view."""
@@ -53,6 +55,8 @@ def kept(name: str, value: Any) -> Any:
     value = allowed(value) if name.startswith("__") else stored(value)
     if name.startswith("__") and callable(value) and (not calls_nothing(value) or is_enumeration(value)):
         value = _with_guard(name, value)
+    if name in LISTED:
+        return listing(value)
     if name in _GONE_THROUGH and value is not None and not _is_compiled(value, None):
         return _with_step(value)
     if name in _REFLECTED and value is not None:
@@ -117,6 +121,35 @@ def _with_step(function: Any) -> Any:
         return returned(callee(_bound(function, self))(*args))
 
     return method
+
+
+LISTED = frozenset({"keys", "values", "items"})
+"""Methods of a mapping: C makes a list of what they give, before it looks at any of it."""
+
+
+def listed(value: Any) -> Any:
+    """What such a method returns."""
+    value = returned(value)
+    return stream(value) if type(value) is range and len_of(value) > LONG else value
+
+
+def listing(function: Any) -> Any:
+    """What is kept in the place of such a method."""
+    if isinstance(function, staticmethod | classmethod):
+        inner = listing(function.__func__)
+        inner = inner.__func__ if isinstance(inner, staticmethod) else inner
+        return function if inner is function.__func__ else type(function)(inner)
+    if not callable(function) or isinstance(function, type) or _is_compiled(function, "_listed_"):
+        return function
+    is_function = type(function) is types.FunctionType
+    if is_function and function.__code__.co_flags & inspect.CO_GENERATOR:
+        return function
+
+    def method(*args: Any, **options: Any) -> Any:
+        return listed(callee(function)(*args, **options))
+
+    is_bound_later = is_function or isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType)
+    return method if is_bound_later else staticmethod(method)
 
 
 def _with_answer(function: Any) -> Any:
