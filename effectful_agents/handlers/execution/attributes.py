@@ -28,7 +28,7 @@ from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.methods import check_precision
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS, MAX_EXPONENT
-from effectful_agents.handlers.execution.specials import LISTED, kept, listed
+from effectful_agents.handlers.execution.specials import LISTED, check_parts, kept, listed
 from effectful_agents.handlers.execution.spreading import MET, meet, slices
 from effectful_agents.runtime import Operation
 
@@ -308,6 +308,8 @@ class _Written:
 
     def __setattr__(self, name: str, value: Any) -> None:
         target = _target_of(self)
+        if isinstance(target, type):
+            check_parts(name, (target,))
         if type(value) not in PLAIN:
             value = kept(name, value) if isinstance(target, type) else stored_as(name, value)
         setattr(target, name, value)

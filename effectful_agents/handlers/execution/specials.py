@@ -13,17 +13,18 @@ import inspect
 import io
 import types
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution.callables import allowed, returned, stored
 from effectful_agents.handlers.execution.callbacks import calls_nothing, is_enumeration
 from effectful_agents.handlers.execution.calls import callee
 from effectful_agents.handlers.execution.exact import exact
-from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX
+from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX, is_own
 from effectful_agents.handlers.execution.limits import kept_flying, may_disappear, tick
 from effectful_agents.handlers.execution.streams import LONG, len_of, stream
 
-__all__ = ["LISTED", "TAKE_OPERANDS", "inherited", "kept", "listed", "operand"]
+__all__ = ["LISTED", "TAKE_OPERANDS", "check_inherited_parts", "check_parts", "inherited", "kept", "listed", "operand"]
 
 TAKE_OPERANDS = frozenset({"__ror__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
 """Special methods that may get what stands behind a read-only view."""
@@ -150,6 +151,33 @@ def listing(function: Any) -> Any:
 
     is_bound_later = is_function or isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType)
     return method if is_bound_later else staticmethod(method)
+
+
+_PARTS = frozenset({"numerator", "denominator", "_numerator", "_denominator"})
+
+
+def check_parts(name: str, bases: tuple[Any, ...]) -> None:
+    """Raise if numbers would say themselves what a fraction is made of: the library remembers the hashes of these.
+
+    Raises:
+        TypeError: They would.
+    """
+    if name in _PARTS and any(isinstance(base, type) and _is_number(base) for base in bases):
+        raise TypeError(f"`{name}` of a class of numbers cannot be defined here.")
+
+
+def check_inherited_parts(bases: tuple[Any, ...]) -> None:
+    """The same of what a class inherits."""
+    for base in bases:
+        for cls in base.__mro__ if isinstance(base, type) else ():
+            if is_own(cls):
+                for name in _PARTS & vars(cls).keys():
+                    check_parts(name, bases)
+
+
+def _is_number(cls: type) -> bool:
+    """Whether a class, or one that derives from it, is one of whole numbers or of fractions."""
+    return issubclass(cls, int | Fraction) or (is_own(cls) and any(map(_is_number, type.__subclasses__(cls))))
 
 
 def _with_answer(function: Any) -> Any:
