@@ -19,7 +19,7 @@ FOLDER = ROOT / "docs/pictures"
 PAGE = ROOT / "docs/seeing.md"
 PICTURES = ("economy.svg",)
 
-_PROGRAM = re.compile(r"as `(?P<name>\w+\.py)`[^`]*?(?:`python \w+\.py`[^`]*|`trip\.py`[^`]*)*:\n\n```python[^\n]*\n(?P<code>.*?)^```$", re.M | re.S)
+_PROGRAM = re.compile(r"\bas `(?P<name>\w+\.py)`.*?^```python[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def programs() -> Iterator[tuple[str, str]]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from effectful_agents.handlers.observability.context_economy.prompts import CODE_TOOLS, Definition, Prompt, Said, meeting
+from effectful_agents.handlers.observability.context_economy.prompts import (
+    CODE_TOOLS,
+    Definition,
+    Prompt,
+    Said,
+    meeting,
+)
 from effectful_agents.handlers.observability.context_economy.turns import PrefixBreak, Section
 from effectful_agents.messages.text import text_for_reading
 from effectful_agents.operations.recorded import difference
