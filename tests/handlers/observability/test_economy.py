@@ -407,9 +407,9 @@ def test_it_takes_time_in_proportion_to_the_conversation(monkeypatch: pytest.Mon
                 sent.take(Prompt(end, [Definition.of(name, name, count)]), "m")
         return looked
 
-    for tools in (lambda turn: turn % 2, lambda turn: turn):
-        short, long = (conversation(turns, tools) for turns in (100, 200))
-        assert 0 < long <= 2 * short + 20
+    short, long = (conversation(turns, lambda turn: turn % 2) for turns in (100, 200))
+    assert 200 <= short < long <= 2 * short + 20
+    assert conversation(200, lambda turn: turn) == 0
 
 
 def test_a_tool_that_only_code_calls_has_been_called() -> None:

@@ -77,8 +77,8 @@ class PrefixBreak:
         where: The first place that differs, in words: a tool, a section of the system message, a message.
         how: What was there and what is there now, in words.
         by: The handler that says of itself that it may do this, where the difference tells which; otherwise empty.
-        lost: Tokens of the request before, as far as they are more than the prompt has at its beginning from any earlier
-            request to the same model: those it could have had from a cache, and has not.
+        lost: Tokens that the request before has beyond those with which this one begins as any earlier one to the same
+            model: what a cache could have served, had it gone on.
     """
 
     part: str
