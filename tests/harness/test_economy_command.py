@@ -112,6 +112,19 @@ def test_what_cannot_be_printed_is_one_line(
     assert (done.stdout, done.stderr) == ("", said)
 
 
+def test_standard_output_may_be_closed(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run("runs.db", "trip") == (1, "", "error: standard output is closed.\n")
+
+
+@FULL
+def test_the_disk_may_be_full(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        code, _, err = run("runs.db", "trip", "--json")
+    assert (code, err) == (1, "error: standard output cannot be written: No space left on device.\n")
+
+
 def test_it_can_be_json(run: Any) -> None:
     code, out, err = run("runs.db", "trip", "--json")
     data = json.loads(out)
