@@ -82,7 +82,7 @@ def _draw(found: ContextEconomy, file: str) -> None:
 
 
 def _show(found: ContextEconomy) -> None:
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         print_text(found.text())
         return
     from rich.console import Console  # noqa: PLC0415 - a terminal is there, and else it need not be loaded

@@ -48,4 +48,5 @@ def _asked(question: Question) -> tuple[Harness, Asked]:
 
 
 def _bold(text: str) -> str:
-    return f"\x1b[1m{text}\x1b[0m" if sys.stdout.isatty() and "NO_COLOR" not in os.environ else text
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return f"\x1b[1m{text}\x1b[0m" if is_terminal and "NO_COLOR" not in os.environ else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -74,6 +75,54 @@ def test_on_a_terminal_it_is_tables(run: Any, monkeypatch: pytest.MonkeyPatch) -
     assert code == 0
     assert "Prompts by part" in out
     assert "\x1b[31m" not in out
+
+
+@pytest.mark.parametrize("columns", [30, 80, 200])
+def test_identifiers_of_steps_can_be_copied(run: Any, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", f"{columns}")
+    _, out, _ = run("runs.db", "trip")
+    assert FIRST in out
+    assert SECOND in out
+    assert ("Steps of the turns" in out) == (columns < 200)
+
+
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+
+
+@pytest.mark.parametrize(
+    "words", [("economy", "runs.db", "trip"), ("runs", "--database", "runs.db")], ids=["economy", "runs"]
+)
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        pytest.param("> /dev/full", "error: standard output cannot be written: No space left on device.\n", marks=FULL),
+        (">&-", "error: standard output is closed.\n"),
+        ("| true", ""),
+    ],
+    ids=["full", "closed", "unread"],
+)
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+def test_what_cannot_be_printed_is_one_line(
+    database: str, tmp_path: Path, words: tuple[str, ...], to: str, said: str
+) -> None:
+    line = f"{shlex.join([str(CONSOLE), *words])} {to}"
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("", said)
+
+
+def test_standard_output_may_be_closed(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run("runs.db", "trip") == (1, "", "error: standard output is closed.\n")
+
+
+@FULL
+def test_the_disk_may_be_full(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        code, _, err = run("runs.db", "trip", "--json")
+    assert (code, err) == (1, "error: standard output cannot be written: No space left on device.\n")
 
 
 def test_it_can_be_json(run: Any) -> None:

@@ -155,6 +155,19 @@ def test_a_share_that_nobody_reported_is_not_zero() -> None:
     assert seen.turns[0].cached is None
 
 
+def test_a_sum_of_what_is_not_known_of_one_turn_is_not_known() -> None:
+    replies = [says("no number", usage=Usage()), reported("3", 100, 50)]
+    seen = journalled(lambda: trip("May"), *replies)
+    assert seen.usage == seen.models["gpt-5-mini"].usage == Usage()
+    assert (seen.cost, seen.retries.usage, seen.cached) == (None, Usage(), 0.5)
+    lines = seen.text().splitlines()
+    assert lines[0] == "run  2 turns  tokens not known  50% from a cache in the 1 turn that reported it  cost not known"
+    assert lines[1] == "1 turn has no number of tokens; the others have 100 in, 10 out."
+    assert lines[2] == "1 of the replies was refused, and asked for again: tokens not known."
+    assert json.loads(seen.to_json())["whole"]["usage"]["input"] is None
+    assert any(line.split()[2:] == ["-", "50%", "-", "-"] for line in lines if line.split()[:1] == ["all"])
+
+
 # --- retries ----------------------------------------------------------------------------------------------------------
 
 
@@ -336,6 +349,14 @@ def test_another_model_is_told() -> None:
     ((turn, broken),) = journalled(lambda: trip("May"), *replies).breaks
     assert str(broken) == "the model: was 'a', and is 'b' now (`Fallback` may do this)"
     assert turn.agreed == 0
+
+
+def test_a_tool_that_only_code_calls_has_been_called() -> None:
+    code = "for city in ('Oslo', 'Bergen'): weather(city)"
+    seen = journalled(lambda: trip("May"), calls("exec_code", code=code), "3", eval_provider="builtin")
+    assert seen.turns[0].tools["weather"].calls == seen.tools["weather"].calls == 2
+    assert seen.tools["exec_code"].calls == 1
+    assert seen.tools["weather"].results == 0
 
 
 def test_calls_that_are_nested_or_new_break_nothing() -> None:

@@ -137,6 +137,15 @@ def test_the_parts_of_each_turn_add_up(written: tuple[RunState, RunState]) -> No
         assert turn.agreed <= turn.tokens
 
 
+def usage_of(usages: list[Usage]) -> Usage:
+    """A sum in which a count is None as soon as one is."""
+    counts = {}
+    for name in ("input", "output", "reasoning", "cache_read", "cache_write"):
+        known = [getattr(usage, name) for usage in usages]
+        counts[name] = None if None in known or not known else sum(known)
+    return Usage(**counts)
+
+
 def whole_of(turns: list[Any]) -> dict[str, Any]:
     """The sums of turns, made by adding up."""
     tools: dict[str, ToolEconomy] = {}
@@ -148,7 +157,7 @@ def whole_of(turns: list[Any]) -> dict[str, Any]:
         "sections": {part: total for part in Section if (total := sum(turn.sections.get(part, 0) for turn in turns))},
         "system": {title: sum(turn.system.get(title, 0) for turn in turns) for title in titles},
         "tools": tools,
-        "usage": sum((turn.usage for turn in turns), Usage()),
+        "usage": usage_of([turn.usage for turn in turns]),
         "tokens": sum(turn.tokens for turn in turns),
     }
 
@@ -164,7 +173,7 @@ def test_the_turns_with_a_reply_add_up_to_the_whole(written: tuple[RunState, Run
     costs = [turn.cost for turn in counted]
     assert seen.cost == (None if not costs or None in costs else pytest.approx(sum(filter(None, costs))))
     assert sum(known.turns for known in seen.models.values()) == len(counted)
-    assert sum((known.usage for known in seen.models.values()), Usage()) == seen.usage
+    assert usage_of([known.usage for known in seen.models.values()]) == seen.usage
     retries = seen.retries
     assert retries.failed + retries.unknown == len(seen.attempted)
     assert seen.cached is None or 0 <= seen.cached <= 1
@@ -212,6 +221,42 @@ def test_a_conversation_that_only_grows_breaks_nothing(
     turns = economy(RunState("run", records)).turns
     assert [turn.broken for turn in turns] == [None] * len(turns)
     assert [turn.agreed for turn in turns[1:]] == [turn.tokens for turn in turns[:-1]]
+
+
+def same_beginning(one: Any, other: Any) -> int:
+    """How many items two lists begin with alike."""
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+
+
+@FEWER
+@given(requests())
+def test_what_agrees_is_the_longest_beginning_of_all_earlier_prompts(asked: list[tuple[str, dict[str, Any]]]) -> None:
+    written = written_short()
+    seen = economy(RunState("run", [step("run", name, body=written(name, request)) for name, request in asked]))
+
+    def parts(request: dict[str, Any]) -> list[str]:
+        form = request.get("response_format")
+        return [json.dumps(each) for each in [*request.get("tools", ()), form, *request["messages"]]]
+
+    def tokens(request: dict[str, Any], count: int) -> int:
+        """Of the first parts; a system message counts as a whole, though a part of it may agree."""
+        tools = request.get("tools", [])
+        form = [request["response_format"]] if "response_format" in request else []
+        whole = [count_tokens(json.dumps(each, ensure_ascii=False)).tokens for each in tools[:count]]
+        whole += [count_tokens(json.dumps(each)).tokens for each in form[: max(0, count - len(tools))]]
+        messages = request["messages"][: max(0, count - len(tools) - 1)]
+        of_messages = [count_tokens([each]).tokens for each in messages if each["role"] != "system"]
+        return sum(whole) + sum(of_messages)
+
+    for place, (turn, (_, request)) in enumerate(zip(seen.turns, asked, strict=True)):
+        same = [same_beginning(parts(earlier), parts(request)) for _, earlier in asked[:place]]
+        least = tokens(request, max(same, default=0))
+        of_system = turn.sections.get(Section.SYSTEM, 0)
+        assert least <= turn.agreed <= least + of_system
+        if any(whole == len(parts(request)) for whole in same):
+            assert turn.agreed == turn.tokens
 
 
 # --- as it is shown ---------------------------------------------------------------------------------------------------

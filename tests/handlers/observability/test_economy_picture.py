@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from effectful_agents.handlers.observability import ContextEconomy, TurnEconomy
 from effectful_agents.handlers.observability.context_economy import PrefixBreak, Section, TurnOutcome
 from effectful_agents.harness.commands import main as command
 from effectful_agents.messages import Usage
-from tests.handlers.observability.pictures import FOLDER, PAGE, PICTURES, drawn, run_page
+from tests.handlers.observability.pictures import FOLDER, PAGE, PICTURES, drawn, programs, run_page
 from tests.test_docs import shows
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -103,12 +104,49 @@ def test_pictures_of_the_docs_are_what_is_drawn(name: str) -> None:
 def test_commands_of_the_page_print_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_page(tmp_path)
+    of_programs = run_page(tmp_path)
     monkeypatch.chdir(tmp_path)
     capsys.readouterr()
-    captures = re.findall(r"^```text\n\$ effectful-agents ([^\n]*)\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
-    assert len(captures) == 2
-    for words, shown in captures:
-        assert command(shlex.split(words)) == 0
-        printed = capsys.readouterr().out
+    captures = re.findall(r"^```text\n\$ ([^\n]*)\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+    assert len(captures) == 3
+    for line, shown in captures:
+        program, *words = shlex.split(line)
+        if program == "python":
+            printed = of_programs[words[0]]
+        else:
+            assert program == "effectful-agents"
+            assert command(words) == 0
+            printed = capsys.readouterr().out
         assert shows(shown, printed), printed
+
+
+def test_programs_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
+    page, printed = PAGE.read_text("utf-8"), run_page(tmp_path)
+    assert list(printed) == ["trip.py", "used.py", "picture.py"]
+    for name, code in programs():
+        after = page[page.index(code) + len(code) :]
+        if (shown := re.match(r"```\n\n```text\n([^$].*?)^```$", after, re.M | re.S)) is not None:
+            assert shows(shown[1], printed[name]), printed[name]
+        else:
+            assert name == "trip.py"
+
+
+def test_commands_of_the_page_that_are_not_shown_with_their_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, code in programs():
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    (prompt,) = re.findall(r"^    effectful-agents ([^\n]*)$", PAGE.read_text("utf-8"), re.M)
+    assert command(shlex.split(prompt)) == 0
+    assert "by the sea" in capsys.readouterr().out
+    assert not Path("runs.db").exists()  # no program ran
+    ((code, argument),) = [
+        shlex.split(line)[1:] for line in re.findall(r"^    (python -c .*)$", PAGE.read_text("utf-8"), re.M)
+    ]
+    assert code == "-c"
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "trip", raising=False)
+    exec(argument, {})
+    monkeypatch.delitem(sys.modules, "trip")
+    assert capsys.readouterr().out == "Bodø. 5 Tromsø, then.\n"  # panels are for terminals

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from effectful_agents.handlers.observability.context_economy.prompts import Definition, Prompt, Said, meeting
+from effectful_agents.handlers.observability.context_economy.prompts import (
+    CODE_TOOLS,
+    Definition,
+    Prompt,
+    Said,
+    meeting,
+)
 from effectful_agents.handlers.observability.context_economy.turns import PrefixBreak, Section
 from effectful_agents.messages.text import text_for_reading
 from effectful_agents.operations.recorded import difference
@@ -17,9 +23,9 @@ _SUMMARY = "(A summary of the conversation before"
 
 
 def compared(
-    before: Prompt, now: Prompt, earlier: int | None = None, refused: Set[int] = frozenset()
+    before: Prompt, now: Prompt, earlier: int | None = None, refused: Set[int] = frozenset(), kept: int = 0
 ) -> tuple[int, PrefixBreak | None]:
-    """How many tokens at the beginning of a prompt are those of the one before, and what broke it, if something did.
+    """How many tokens at the beginning of a prompt are those of one before, and what broke it, if something did.
 
     A provider reads the tools first, then the form of the answer, then the messages, and keeps that for each model.
 
@@ -29,6 +35,7 @@ def compared(
         earlier: How many messages the two ought to share, where they are of different calls: those of earlier calls
             and the system message. None for turns of one call, which share all.
         refused: Identities of the messages after which there was a reply that was not taken.
+        kept: How many tokens at its beginning are those of any prompt before, where that is known.
     """
     agreed, found = _parts(before, now)
     if found is None:
@@ -37,6 +44,7 @@ def compared(
         agreed += meet.tokens + sum(tokens for *_, tokens in same)
         goes_on = was is None or (earlier is not None and meet.place >= earlier)
         found = None if goes_on else _of_messages(now, (meet, was, is_), len(same), refused)
+    agreed = max(agreed, kept)
     if found is None:
         return agreed, None
     part, where, how, by = found
@@ -145,12 +153,11 @@ def _of_system(was: Said, is_: Said | None, same: int) -> _Found:
 
 def _compacting(is_: Said, end: Said) -> str | None:
     """The tool that was asked to drop messages in the first turn that is not as it was."""
-    names = {"write_and_run_body", "exec_code"}
     here: Said | None = end
     while here is not None and here.place >= is_.place:
         for call in here.message.get("tool_calls") or ():
             function: Mapping[str, Any] = call.get("function", {})
-            if function.get("name") in names and '"compact"' in str(function.get("arguments")):
+            if function.get("name") in CODE_TOOLS and '"compact"' in str(function.get("arguments")):
                 return str(function["name"])
         here = here.before
     return None

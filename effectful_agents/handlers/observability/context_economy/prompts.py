@@ -16,7 +16,10 @@ from effectful_agents.handlers.observability.context_economy.headings import UNT
 from effectful_agents.handlers.observability.context_economy.turns import Section, ToolEconomy
 from effectful_agents.operations.counting import TokenCount, count_tokens
 
-__all__ = ["Counter", "Definition", "Prompt", "Said", "meeting"]
+__all__ = ["CODE_TOOLS", "Counter", "Definition", "Prompt", "Said", "meeting"]
+
+CODE_TOOLS = frozenset({"write_and_run_body", "exec_code"})
+"""The tools that run code of the model."""
 
 _OPENING = ("system", "developer")
 _OF_TOOLS = ("tool", "function")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from effectful_agents import errors
 from effectful_agents.handlers.observability.context_economy.events import records_of
+from effectful_agents.handlers.observability.context_economy.kept import SentPrompts
 from effectful_agents.handlers.observability.context_economy.prefix import compared
 from effectful_agents.handlers.observability.context_economy.prompts import (
+    CODE_TOOLS,
     Counter,
     Definition,
     Prompt,
@@ -66,7 +68,7 @@ def economy(run: RunState | Iterable[StepEvent]) -> ContextEconomy:
     reader = _Reader()
     for record in state.records:
         reader.read(record)
-    return ContextEconomy(state.run_id, tuple(turn.ended(reader.refused) for turn in reader.turns), reader.repeated)
+    return ContextEconomy(state.run_id, tuple(reader.ended()), reader.repeated)
 
 
 @dataclasses.dataclass
@@ -82,22 +84,29 @@ class _Turn:
     """Whether it is the first of its call, and that before it is of another one."""
     reply: Record | None = None
     refused: bool = False
+    by_code: list[str] = dataclasses.field(default_factory=list)
+    """The tools that code of the reply called, one for each call."""
 
     @property
     def body(self) -> Mapping[str, Any]:
         """What is recorded of the reply."""
         return {} if self.reply is None else self.reply.body
 
-    def ended(self, refused: Set[int]) -> TurnEconomy:
-        """The turn, with what came of it."""
+    def ended(self, refused: Set[int], kept: int) -> TurnEconomy:
+        """The turn, with what came of it.
+
+        Args:
+            refused: Identities of the messages after which there was a reply that was not taken.
+            kept: How many tokens at the beginning of the prompt its model was sent before.
+        """
         sections, tools, body = self.prompt.sections(self.earlier), self.prompt.of_tools(), self.body
         model, usage = reply_of(body)
         model = model or self.prompt.model
         outcome = self._outcome(body)
-        agreed, broken = self._compared(refused)
+        agreed, broken = self._compared(refused, kept)
         replied = outcome in (TurnOutcome.REPLIED, TurnOutcome.REFUSED)
         if outcome is TurnOutcome.REPLIED:
-            for name in _asked(body):
+            for name in [*_asked(body), *self.by_code]:
                 tools[name] = tools.get(name, ToolEconomy()) + ToolEconomy(calls=1)
         return TurnEconomy(
             step_id=self.record.step_id,
@@ -116,9 +125,9 @@ class _Turn:
             error=_error(body),
         )
 
-    def _compared(self, refused: Set[int]) -> tuple[int, PrefixBreak | None]:
+    def _compared(self, refused: Set[int], kept: int) -> tuple[int, PrefixBreak | None]:
         if self.before is None:
-            return 0, None
+            return kept, None
         models = [reply_of(turn.body)[0] for turn in (self.before, self)]
         if not all(models):  # who was asked need not be called what whoever replied says
             models = [turn.prompt.model for turn in (self.before, self)]
@@ -126,7 +135,7 @@ class _Turn:
             dataclasses.replace(turn.prompt, model=model)
             for turn, model in zip((self.before, self), models, strict=True)
         )
-        agreed, broken = compared(was, now, self.earlier.place if self.is_first else None, refused)
+        agreed, broken = compared(was, now, self.earlier.place if self.is_first else None, refused, kept)
         skill = self.before.record.name
         if broken is not None and broken.part != "model" and skill != self.record.name:
             # Each skill of an agent has tools and an answer of its own.
@@ -182,6 +191,7 @@ class _Reader:
         self._alike: dict[tuple[str, str], _Turn] = {}
         self._definitions: dict[str, Definition] = {}
         self._counters: dict[str, Counter] = {}
+        self._code: set[str] = set()
         self.refused: set[int] = set()
         self.repeated: dict[str, int] = {}
 
@@ -189,8 +199,8 @@ class _Reader:
         """Take the next record."""
         call = self._calls.get(_call_of(record.step_id))
         if record.kind in ("tool", "delegate"):
-            if record.phase is Phase.ATTEMPTED and record.attempt > 1:
-                self.repeated[record.name] = self.repeated.get(record.name, 0) + 1
+            if record.phase is Phase.ATTEMPTED:
+                self._call_tool(record)
             if call is not None:
                 call.waits = None
         elif record.kind == "run" and record.phase is Phase.COMPLETED:
@@ -201,6 +211,28 @@ class _Reader:
             turn = self._turns.get((record.step_id, record.attempt))
             if turn is not None:
                 turn.reply = record
+
+    def ended(self) -> Iterator[TurnEconomy]:
+        """The turns, when all has been read."""
+        names: dict[str, str] = {}  # who was asked need not be called what whoever replied says
+        for turn in self.turns:
+            if model := reply_of(turn.body)[0]:
+                names.setdefault(turn.prompt.model, model)
+        sent = SentPrompts()
+        for turn in self.turns:
+            model = reply_of(turn.body)[0] or names.get(turn.prompt.model, turn.prompt.model)
+            yield turn.ended(self.refused, sent.take(turn.prompt, model))
+
+    def _call_tool(self, record: Record) -> None:
+        if record.attempt > 1:
+            self.repeated[record.name] = self.repeated.get(record.name, 0) + 1
+            return
+        if record.name in CODE_TOOLS:
+            self._code.add(record.step_id)
+        around = _call_of(record.step_id)
+        call = self._calls.get(_call_of(around)) if around in self._code else None
+        if call is not None:
+            call.latest.by_code.append(record.name)
 
     def _end(self, error: str) -> None:
         """The end of the run: what the last reply came to may be told by the error."""

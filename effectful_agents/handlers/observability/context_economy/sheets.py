@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from effectful_agents.encoding.questions import printable_text
 from effectful_agents.handlers.observability.context_economy.turns import Section, TurnEconomy, TurnOutcome
+from effectful_agents.messages import Usage
 
 if TYPE_CHECKING:
     from effectful_agents.handlers.observability.context_economy.whole import ContextEconomy
@@ -49,12 +50,11 @@ def summary_of(economy: ContextEconomy) -> Iterator[str]:
     facts = [
         printable_text(economy.run_id),
         f"{counted:,} turn{'' if counted == 1 else 's'}",
-        f"{_number(economy.usage.input)} tokens in",
-        f"{_number(economy.usage.output)} out",
-        *([f"{economy.cached:.0%} from a cache"] if economy.cached is not None else []),
+        *_used(economy),
         *([_dollars(economy.cost)] if economy.cost is not None else ["cost not known"]),
     ]
     yield "  ".join(filter(None, facts))
+    yield from _unreported(economy)
     if others:
         were = "turn has no reply and is" if others == 1 else "turns have no reply and are"
         yield f"{others:,} {were} in no sum: nobody knows what was paid."
@@ -63,13 +63,39 @@ def summary_of(economy: ContextEconomy) -> Iterator[str]:
         cost = f", {_dollars(retries.cost)}" if retries.cost is not None else ""
         yield (
             f"{retries.refused:,} of the replies {'was' if retries.refused == 1 else 'were'} refused, and asked for "
-            f"again: {_number(retries.usage.input)} tokens in, {_number(retries.usage.output)} out{cost}."
+            f"again: {', '.join(_tokens(retries.usage))}{cost}."
         )
     if economy.repeated:
         calls = ", ".join(f"{printable_text(name)} {count:,}" for name, count in economy.repeated.items())
         yield f"Calls of tools that were made again: {calls}."
     if economy.estimated:
         yield "Tokens of the parts are estimated; those that a provider reported stand under REPORTED."
+
+
+def _used(economy: ContextEconomy) -> Iterator[str]:
+    yield from _tokens(economy.usage)
+    if economy.cached is not None:
+        known = sum(turn.cached is not None for turn in economy.counted)
+        of = "" if known == len(economy.counted) else f" in the {known:,} turn{'s' * (known > 1)} that reported it"
+        yield f"{economy.cached:.0%} from a cache{of}"
+
+
+def _tokens(usage: Usage) -> Iterator[str]:
+    if usage.input is None and usage.output is None:
+        yield "tokens not known"
+    else:
+        yield "tokens in not known" if usage.input is None else f"{usage.input:,} tokens in"
+        yield "out not known" if usage.output is None else f"{usage.output:,} out"
+
+
+def _unreported(economy: ContextEconomy) -> Iterator[str]:
+    """What is known all the same where some turns have no number of tokens."""
+    known = [turn.usage for turn in economy.counted if None not in (turn.usage.input, turn.usage.output)]
+    missing = len(economy.counted) - len(known)
+    if known and missing:
+        read, written = (sum(getattr(usage, name) for usage in known) for name in ("input", "output"))
+        turns = "turn has" if missing == 1 else "turns have"
+        yield f"{missing:,} {turns} no number of tokens; the others have {read:,} in, {written:,} out."
 
 
 def sheets(economy: ContextEconomy) -> Iterator[Sheet]:
@@ -102,9 +128,10 @@ def sheets(economy: ContextEconomy) -> Iterator[Sheet]:
     if economy.breaks:
         numbers = {id(turn): number for number, turn in enumerate(economy.turns, 1)}
         rows = [
-            [f"{numbers[id(turn)]}", f"{broken.lost:,}", printable_text(str(broken))] for turn, broken in economy.breaks
+            [f"{numbers[id(turn)]}", f"{turn.agreed:,}", f"{broken.lost:,}", printable_text(str(broken))]
+            for turn, broken in economy.breaks
         ]
-        yield Sheet("Where the prefix broke", ["TURN", "LOST", "WHAT"], rows, frozenset({2}))
+        yield Sheet("Where the prefix broke", ["TURN", "KEPT", "LOST", "WHAT"], rows, frozenset({3}))
 
 
 def _largest(counts: Mapping[str, int]) -> Sequence[tuple[str, int]]:

@@ -50,7 +50,7 @@ class ToolEconomy:
     Attributes:
         definition: Of its definition. It is sent with each request, and counted each time.
         results: Of its results. They stay in the prompt, and are counted in each request that has them.
-        calls: How often the model called it.
+        calls: How often the model called it, also in code that it wrote.
 
     >>> ToolEconomy(definition=40, results=10, calls=1) + ToolEconomy(definition=40, results=30)
     ToolEconomy(definition=80, results=40, calls=1)
@@ -70,14 +70,15 @@ class ToolEconomy:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrefixBreak:
-    """Where a request stops agreeing with the one before it, so that a provider's cache ends there.
+    """Where a request stops agreeing with the one before it, so that a provider's cache need not have what follows.
 
     Attributes:
         part: What differs: `model`, or the section.
         where: The first place that differs, in words: a tool, a section of the system message, a message.
         how: What was there and what is there now, in words.
         by: The handler that says of itself that it may do this, where the difference tells which; otherwise empty.
-        lost: Tokens of the request before that cannot be used again.
+        lost: Tokens that the request before has beyond those with which this one begins as any earlier one to the same
+            model: what a cache could have served, had it gone on.
     """
 
     part: str
@@ -107,7 +108,8 @@ class TurnEconomy:
         sections: Tokens by part of the prompt; those that were not there are left out.
         system: Tokens by section of the system message; they add up to its part.
         tools: Tokens by tool; they add up to the parts of the tools and of their results.
-        agreed: Tokens at the beginning of the prompt that are those of the turn before.
+        agreed: Tokens at the beginning of the prompt that are those of an earlier one to the same model, the one that
+            agrees longest: what a provider may still have.
         broken: What broke the prefix; None where nothing did, or there was no turn before.
         estimated: Whether one of the counts is an estimate.
         usage: What the provider reported; nothing is known of a turn without a reply.

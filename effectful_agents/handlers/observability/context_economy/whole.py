@@ -28,7 +28,7 @@ class ModelEconomy:
 
     Attributes:
         turns: Turns to which it replied.
-        usage: What was reported of them.
+        usage: What was reported of them; a count is None where that of one turn is not known.
         cost: In US dollars; None where that of one turn is not known.
     """
 
@@ -47,7 +47,7 @@ class RetryEconomy:
         refused: Turns whose reply was not taken; their tokens and cost are in the sums of the run as well.
         failed: Turns that ended with an error, and are in no sum.
         unknown: Turns of which nobody knows what came, and that are in no sum.
-        usage: What was reported of the refused ones.
+        usage: What was reported of the refused ones; a count is None where that of one is not known.
         cost: Of the refused ones, in US dollars; None where that of one is not known.
     """
 
@@ -62,7 +62,8 @@ class RetryEconomy:
 class ContextEconomy:
     """What the models of a run were shown, and what it cost.
 
-    Sums are over the turns that had a reply. How each is counted, `TurnEconomy` says.
+    Sums are over the turns that had a reply. How each is counted, `TurnEconomy` says. A sum of what was reported is
+    None where one of its parts was not.
 
     Attributes:
         run_id: The run; empty where there was none.
@@ -122,8 +123,8 @@ class ContextEconomy:
 
     @functools.cached_property
     def usage(self) -> Usage:
-        """What was reported."""
-        return sum((turn.usage for turn in self.counted), Usage())
+        """What was reported; a count is None where that of one turn is not known."""
+        return _used(self.counted)
 
     @property
     def cost(self) -> float | None:
@@ -230,11 +231,23 @@ def _sums[K](counts: Iterable[Mapping[K, int]]) -> dict[K, int]:
 
 
 def _used(turns: Sequence[TurnEconomy]) -> Usage:
-    return sum((turn.usage for turn in turns), Usage())
+    usages = [turn.usage for turn in turns]
+    return Usage(
+        input=_sum(usage.input for usage in usages),
+        output=_sum(usage.output for usage in usages),
+        reasoning=_sum(usage.reasoning for usage in usages),
+        cache_read=_sum(usage.cache_read for usage in usages),
+        cache_write=_sum(usage.cache_write for usage in usages),
+        estimated=any(usage.estimated for usage in usages),
+    )
 
 
 def _cost(turns: Sequence[TurnEconomy]) -> float | None:
-    costs = [turn.cost for turn in turns]
-    known = [cost for cost in costs if cost is not None]
-    # A sum that leaves something out would be taken for the whole.
-    return sum(known) if costs and len(known) == len(costs) else None
+    return _sum(turn.cost for turn in turns)
+
+
+def _sum[N: (int, float)](numbers: Iterable[N | None]) -> N | None:
+    """The sum; None where a number is not known, or there is none: what leaves something out is taken for the whole."""
+    given = list(numbers)
+    known = [number for number in given if number is not None]
+    return sum(known) if given and len(known) == len(given) else None
