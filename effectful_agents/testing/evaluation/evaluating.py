@@ -11,12 +11,13 @@ from effectful_agents.handlers.loop import FollowedCall
 from effectful_agents.runtime import Interpretation, bridged
 from effectful_agents.runtime.bridge import named
 from effectful_agents.testing.evaluation.cases import Case, Cases, read_cases, signature_of
+from effectful_agents.testing.evaluation.copying import check_agents, prepared
 from effectful_agents.testing.evaluation.evaluation import Evaluation
-from effectful_agents.testing.evaluation.rows import Row
+from effectful_agents.testing.evaluation.rows import Failure, Row
 from effectful_agents.testing.evaluation.running import run_all
 from effectful_agents.testing.evaluation.scoring import Scorers, scorings_of
 from effectful_agents.testing.evaluation.showing import progress_bar
-from effectful_agents.testing.evaluation.trials import Plan, prepared
+from effectful_agents.testing.evaluation.trials import Plan
 
 __all__ = ["aevaluate", "evaluate"]
 
@@ -120,6 +121,7 @@ def evaluate(
             raise OptionError(f"`{option}` is {value!r}; it is a whole number, at least {int(option != 'limit')}.")
     signature = signature_of(skill)
     table = read_cases(cases, skill, limit)
+    check_agents(table)
     plan = Plan(called, signature, scorings_of(scorers, signature, table), stack)
     name = name or str(getattr(skill, "__name__", type(skill).__name__))
     trials = [(case, trial) for case in table for trial in range(1, repeat + 1)]
@@ -130,8 +132,19 @@ def evaluate(
             row = rows[place] = plan.row(case, trial)
             tell(row)
 
-        run_all([functools.partial(make, place, *each) for place, each in enumerate(trials)], concurrency)
-    return Evaluation(name, tuple(row for row in rows if row is not None))
+        try:
+            run_all([functools.partial(make, place, *each) for place, each in enumerate(trials)], concurrency)
+        except BaseException as error:
+            # The rows that are complete have been paid for.
+            error.evaluation = Evaluation(name, tuple(row for row in rows if row is not None))  # ty: ignore
+            raise
+    made = zip(trials, rows, strict=True)
+    return Evaluation(name, tuple(_lost(*trial) if row is None else row for trial, row in made))
+
+
+def _lost(case: Case, trial: int) -> Row[Any]:
+    """The row of a call whose task somebody has ended: a case is never left out."""
+    return Row(case, failures=(Failure("", "Cancelled", "its task was ended before there was a row"),), trial=trial)
 
 
 @overload

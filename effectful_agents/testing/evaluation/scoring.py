@@ -54,6 +54,10 @@ _OF_A_ROW: Mapping[str, Callable[[Row[Any]], Any]] = {
 }
 
 
+LARGEST = 1e300
+"""The largest score."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Scoring:
     """A scorer, and how it is called.
@@ -208,4 +212,6 @@ def _number(value: Any) -> bool | float | None:
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"it returned {number}, which has no place among numbers")
+    if abs(number) > LARGEST:
+        raise ValueError(f"it returned {number}; a score is at most {LARGEST:g}, or sums of them have no place")
     return number
