@@ -67,9 +67,7 @@ def own_row(row: Row[Any]) -> Row[Any]:
     """The row for one scorer: with its own case, output and conversation, where they can be copied."""
     memo: _Memo = {}
     messages = tuple(_part(each, memo) for each in row.messages)
-    return dataclasses.replace(
-        row, case=_own_case(row.case, memo), output=_part(row.output, memo), messages=messages
-    )
+    return dataclasses.replace(row, case=_own_case(row.case, memo), output=_part(row.output, memo), messages=messages)
 
 
 def check_agents(cases: Iterable[Case]) -> None:

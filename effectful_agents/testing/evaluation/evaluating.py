@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypedDict, Unpack, overload
@@ -70,8 +71,9 @@ def evaluate(
     for somebody's decision is written down as `suspended`. What is wrong with the table itself, arguments that do not
     fit or a scorer that wants what there is not, is said before anything is asked.
 
-    The handlers around hold for all calls. No case knows of another one: a method of an agent is called on a copy of
-    the agent as it is now, each time, and nothing of these copies is kept. Calls run in threads; `await aevaluate(…)`
+    The handlers around hold for all calls. No case knows of another one: a method of an agent, skill or not, is called
+    on a copy of the agent as it is now, each time, and nothing of these copies is kept; arguments are copied for each
+    call too, and for each scorer, where they can be. An agent that a function has by a name of its own is shared. Calls run in threads; `await aevaluate(…)`
     runs them in tasks of the event loop. Where the order in which the model is asked matters, give `concurrency=1`.
     Under a `Journal` an evaluation that was interrupted goes on where it stopped.
 
@@ -93,6 +95,8 @@ def evaluate(
 
     Raises:
         OptionError: A case, a scorer or an option is not what it has to be. Nothing has been asked.
+        BaseException: What ends all of it, Ctrl-C or a cancellation. As its attribute `evaluation` it has the rows that
+            are complete. `SystemExit` of a call is a failure of its case.
 
     >>> from effectful_agents import NotHandled, Skill, handler, harness
     >>> from effectful_agents.testing import Case, ScriptedModel, evaluate
@@ -136,7 +140,8 @@ def evaluate(
             run_all([functools.partial(make, place, *each) for place, each in enumerate(trials)], concurrency)
         except BaseException as error:
             # The rows that are complete have been paid for.
-            error.evaluation = Evaluation(name, tuple(row for row in rows if row is not None))  # ty: ignore
+            with contextlib.suppress(AttributeError):
+                error.evaluation = Evaluation(name, tuple(filter(None, rows)))  # ty: ignore[unresolved-attribute]
             raise
     made = zip(trials, rows, strict=True)
     return Evaluation(name, tuple(_lost(*trial) if row is None else row for trial, row in made))

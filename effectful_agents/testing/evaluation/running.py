@@ -19,7 +19,9 @@ _THREAD = "effectful-agents-case"
 
 type _Job = Callable[[], None]
 
-_around: contextvars.ContextVar[tuple[Any, int] | None] = contextvars.ContextVar("effectful_agents_around", default=None)
+_around: contextvars.ContextVar[tuple[Any, int] | None] = contextvars.ContextVar(
+    "effectful_agents_around", default=None
+)
 """The task of asyncio in which the one of this job is awaited, and how often that had been cancelled before."""
 
 

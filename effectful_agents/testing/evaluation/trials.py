@@ -91,7 +91,9 @@ class Plan:
         for scoring in self.scorings:
             if not scoring.applies_to(row.case):
                 continue
-            found, failure = _attempted(lambda scoring=scoring: scoring.score(own_row(row), self.signature), scoring.name)
+            found, failure = _attempted(
+                lambda scoring=scoring: scoring.score(own_row(row), self.signature), scoring.name
+            )
             if failure is not None:
                 failures.append(failure)
                 continue
