@@ -123,9 +123,9 @@ def compare(
 ) -> Comparison:
     """Compare two evaluations case by case: what a change has made better, and whether that may be chance.
 
-    Cases belong together by what is called: by their arguments, and what they expect. Of each only the mean of its trials counts: repeating cases makes the scores
-    of each more exact, and gives no more cases. Scores are looked at one by one: of twenty that did not change, one
-    will seem to have.
+    Cases belong together by what is called: by their arguments, and what they expect. Of each only the mean of its
+    trials counts: repeating cases makes the scores of each more exact, and gives no more cases. Scores are looked at
+    one by one: of twenty that did not change, one will seem to have.
 
     Args:
         one: The first: how it was.

@@ -111,20 +111,13 @@ def _agent_of(value: Any) -> Agent | None:
 
 
 def _copied(value: Any, memo: _Memo) -> Any:
-    agent = _agent_of(value)
-    if agent is not None:
-        _load(agent)
     own = copy.deepcopy(value, memo)
-    # Of agents, those too that stand deep in a value: what is kept of them stays as it is.
-    for original, each in [(key, each) for key, each in memo.items() if isinstance(each, Agent)]:
-        if each.__persistent__ and original != id(each):
-            object.__setattr__(each, "__agent_id__", None)
+    # Of agents, those too that stand deep in a value: what is kept of them is read, and stays as it is.
+    for original, agent in [(key, each) for key, each in memo.items() if isinstance(each, Agent)]:
+        if agent.__persistent__ and original != id(agent):
+            len(agent.__history__)  # loads what is kept
+            object.__setattr__(agent, "__agent_id__", None)
     return own
-
-
-def _load(agent: Agent) -> None:
-    if agent.__persistent__:
-        len(agent.__history__)  # loads what is kept
 
 
 def _checked(copying: Callable[[Any], Any], value: Any) -> Any:

@@ -73,9 +73,9 @@ def evaluate(
 
     The handlers around hold for all calls. No case knows of another one: a method of an agent, skill or not, is called
     on a copy of the agent as it is now, each time, and nothing of these copies is kept; arguments are copied for each
-    call too, and for each scorer, where they can be. An agent that a function has by a name of its own is shared. Calls run in threads; `await aevaluate(…)`
-    runs them in tasks of the event loop. Where the order in which the model is asked matters, give `concurrency=1`.
-    Under a `Journal` an evaluation that was interrupted goes on where it stopped.
+    call too, and for each scorer, where they can be. An agent that a function has by a name of its own is shared. Calls
+    run in threads; `await aevaluate(…)` runs them in tasks of the event loop. Where the order in which the model is
+    asked matters, give `concurrency=1`. Under a `Journal` an evaluation that was interrupted goes on where it stopped.
 
     Args:
         skill: The skill, or a function that calls skills, `def` or `async def`. What one yields piece by piece makes a
@@ -141,7 +141,7 @@ def evaluate(
         except BaseException as error:
             # The rows that are complete have been paid for.
             with contextlib.suppress(AttributeError):
-                error.evaluation = Evaluation(name, tuple(filter(None, rows)))  # ty: ignore[unresolved-attribute]
+                error.evaluation = Evaluation(name, tuple(filter(None, rows)))  # ty: ignore
             raise
     made = zip(trials, rows, strict=True)
     return Evaluation(name, tuple(_lost(*trial) if row is None else row for trial, row in made))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 import re
 import secrets
@@ -18,6 +17,7 @@ from effectful_agents.errors import AgentsError, StorageError
 from effectful_agents.messages import Usage
 from effectful_agents.testing.evaluation.cases import Case
 from effectful_agents.testing.evaluation.rows import Failure, Row
+from effectful_agents.testing.evaluation.scoring import LARGEST
 
 __all__ = ["as_json", "is_vague", "read", "write"]
 
@@ -133,12 +133,14 @@ def _row(given: Mapping[str, Any], output: Any) -> Row[Any]:
     if output is not Any and not failed and not (isinstance(value, dict) and _AS_TEXT in value):
         value = decode(json.dumps(value), output)
     scores, notes = given["scores"], given["notes"]
-    for name, score in scores.items():
-        if not isinstance(score, bool | int | float) or not math.isfinite(score):
-            raise ValueError(f"the score `{name}` is {score!r}, which is no number")
+    numbers = {f"the score `{name}`": score for name, score in scores.items()} | {"`seconds`": given["seconds"]}
+    numbers |= {} if given["cost"] is None else {"`cost`": given["cost"]}
+    for name, number in numbers.items():
+        if not isinstance(number, bool | int | float) or not abs(number) <= LARGEST:  # NaN is not
+            raise ValueError(f"{name} is {number!r}, and no number that it could be")
     for name, note in notes.items():
         if not isinstance(note, str):
-            raise TypeError(f"the note `{name}` is {note!r}, which is no text")
+            raise TypeError(f"the note `{name}` is {note!r}, and no text")
     return Row(
         case.named(given["case"]),
         value,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from effectful_agents.testing.evaluation.cases import Case
     from effectful_agents.testing.evaluation.rows import Row
 
-__all__ = ["Score", "Scorer", "Scorers", "Scoring", "scorings_of"]
+__all__ = ["LARGEST", "Score", "Scorer", "Scorers", "Scoring", "scorings_of"]
 
 type Score = bool | float | Mapping[str, bool | float | str]
 """What a scorer returns: whether it is right, a number, or several by their names; a text among them is a note."""
