@@ -127,7 +127,7 @@ def evaluate(
     table = read_cases(cases, skill, limit)
     check_agents(table)
     plan = Plan(called, signature, scorings_of(scorers, signature, table), stack)
-    name = name or str(getattr(skill, "__name__", type(skill).__name__))
+    name = name or _name_of(skill)
     trials = [(case, trial) for case in table for trial in range(1, repeat + 1)]
     rows: list[Row[Any] | None] = [None] * len(trials)
     with progress_bar(name, len(trials), wanted=progress) as tell:
@@ -145,6 +145,12 @@ def evaluate(
             raise
     made = zip(trials, rows, strict=True)
     return Evaluation(name, tuple(_lost(*trial) if row is None else row for trial, row in made))
+
+
+def _name_of(skill: Any) -> str:
+    while isinstance(skill, functools.partial):
+        skill = skill.func
+    return str(getattr(skill, "__name__", type(skill).__name__))
 
 
 def _lost(case: Case, trial: int) -> Row[Any]:

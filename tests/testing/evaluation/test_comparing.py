@@ -17,7 +17,7 @@ from rich.console import Console
 
 from effectful_agents.errors import OptionError
 from effectful_agents.testing import Case, Evaluation, compare, evaluate
-from effectful_agents.testing.evaluation import Failure, Row
+from effectful_agents.testing.evaluation import Failure, Row, comparing
 from effectful_agents.testing.evaluation.paired import bootstrap_interval, permutation_test, rank_direction, sign_test
 
 FAILED = (Failure("", "ValueError", "no"),)
@@ -361,8 +361,10 @@ def test_nothing_in_common_names_the_other_way() -> None:
 # What a verdict goes by
 
 
-def test_the_verdict_of_ranks_goes_by_the_ranks() -> None:
-    pytest.importorskip("scipy")
+def test_the_verdict_of_ranks_goes_by_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of scipy 0.0007; it is slow to load.
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(comparing, "wilcoxon_test", lambda differences: 0.0007)
     after = [-1000.0, *(1 + place / 100 for place in range(19))]
     for lower, verdict in (((), "better"), (["s"], "worse")):
         compared = compare(table([0.0] * 20), table(after), test="wilcoxon", lower_is_better=lower)

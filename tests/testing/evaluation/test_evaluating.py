@@ -630,6 +630,34 @@ def test_an_evaluation_inside_of_a_call_is_not_ended_by_its_calls() -> None:
     assert outputs(in_asyncio(inner, range(3), concurrency=2)) == [4] * 3
 
 
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_no_case_is_left_out_whatever_is_cancelled(concurrency: int) -> None:
+    async def call(number: int) -> int:
+        if number == 1:
+            for task in asyncio.all_tasks() - {program}:
+                task.cancel()
+        await asyncio.sleep(0)
+        return number
+
+    async def evaluated() -> Evaluation[int]:
+        nonlocal program
+        program = asyncio.current_task()
+        return await aevaluate(call, range(8), concurrency=concurrency)
+
+    program: Any = None
+    result = asyncio.run(evaluated())
+    assert [row.case.name for row in result] == [str(number) for number in range(8)]
+    assert all(row.error is not None or row.output == int(row.case.name) for row in result)
+
+
+def test_what_has_arguments_already_is_called_by_its_own_name() -> None:
+    def shout(mark: str, text: str) -> str:
+        return text + mark
+
+    result = evaluate(functools.partial(functools.partial(shout), "!"), ["a"])
+    assert (result.name, outputs(result)) == ("shout", ["a!"])
+
+
 @everywhere
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_a_call_that_exits_is_a_failure_of_its_case(evaluating: Any, concurrency: int) -> None:
