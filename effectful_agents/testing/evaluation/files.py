@@ -88,7 +88,9 @@ def is_vague(value: Any) -> bool:
     """Whether something in what `as_json` has made may stand for different values: the `repr` of an object, say."""
     if isinstance(value, Mapping):
         text = value.get(_AS_TEXT)
-        return (isinstance(text, str) and "<" in text) or any(map(is_vague, value.values()))
+        # `<Opaque object>`, or a large array, which is cut: `array([0, 1, ..., 9])`.
+        lossy = isinstance(text, str) and ("<" in text or "..." in text)
+        return lossy or any(map(is_vague, value.values()))
     return isinstance(value, list) and any(map(is_vague, value))
 
 

@@ -335,8 +335,14 @@ class Opaque:
         return 1
 
 
-def test_arguments_that_have_no_form_are_paired_by_name_and_a_note_says_so() -> None:
-    cases = [Case(Opaque(), name=name) for name in "abc"]
+class Cut(Opaque):
+    def __repr__(self) -> str:
+        return "Cut([0, 1, ..., 9])"
+
+
+@pytest.mark.parametrize("kind", [Opaque, Cut])
+def test_arguments_that_have_no_form_are_paired_by_name_and_a_note_says_so(kind: Any) -> None:
+    cases = [Case(kind(), name=name) for name in "abc"]
     compared = compare(evaluate(longer, cases, LENGTH), evaluate(longer, cases[1:], LENGTH))
     assert (compared.cases, compared.only_in_one) == (2, ["a"])
     assert "2 of 2 cases are paired by name alone" in str(compared)
