@@ -5,12 +5,14 @@
     cases       `Case`: a call, and what is expected of it
     scoring     how scorers are called, and what they may return
     scorers     scorers that are ready
+    copying     what each call gets for its own
     trials      one case is called and scored
     running     many at once
     evaluating  `evaluate`, `aevaluate`
     rows        `Row`: what came of a case
     evaluation  `Evaluation`: all rows, and their summary
     comparing   `compare`: two evaluations, case by case
+    pairing     which cases of two evaluations are the same
     paired      the statistics of that
     files       rows as JSON lines
     tables      both as tables

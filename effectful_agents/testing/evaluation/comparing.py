@@ -5,13 +5,20 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, override
 
 from effectful_agents.errors import OptionError
 from effectful_agents.testing.evaluation import tables
 from effectful_agents.testing.evaluation.evaluation import Evaluation, mean
-from effectful_agents.testing.evaluation.paired import bootstrap_interval, permutation_test, sign_test, wilcoxon_test
+from effectful_agents.testing.evaluation.paired import (
+    bootstrap_interval,
+    permutation_test,
+    rank_direction,
+    sign_test,
+    wilcoxon_test,
+)
+from effectful_agents.testing.evaluation.pairing import CaseRows, Pairs, pairs_of
 
 __all__ = ["Comparison", "Difference", "compare"]
 
@@ -23,7 +30,7 @@ _LEVEL = 0.05
 ANSWERED = "(answered)"
 """The score that says whether the skill returned at all."""
 
-type _Values = Mapping[str, Mapping[str, Sequence[bool | float]]]
+type _Values = Mapping[str, Mapping[CaseRows, Sequence[bool | float]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +48,8 @@ class Difference:
         worse: Those with a worse one.
         same: How many cases have the same score in both.
         lower_is_better: Whether a lower score counts as the better one.
+        direction: Where the statistic that `p` is of points to: 1 where the second is higher, -1 where it is lower, 0
+            where neither. None: where the mean points to.
     """
 
     one: float
@@ -53,6 +62,7 @@ class Difference:
     worse: Sequence[str]
     same: int
     lower_is_better: bool = False
+    direction: int | None = None
 
     @property
     def cases(self) -> int:
@@ -64,9 +74,10 @@ class Difference:
         """What can be said: `better`, `worse`, `no difference shown`, or `too few cases to say`."""
         if self.cases < _FEWEST:
             return "too few cases to say"
-        if self.p >= _LEVEL:
+        direction = _sign(self.difference) if self.direction is None else self.direction
+        if self.p >= _LEVEL or not direction:
             return "no difference shown"
-        return "better" if (self.difference > 0) is not self.lower_is_better else "worse"
+        return "better" if (direction > 0) is not self.lower_is_better else "worse"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +92,8 @@ class Comparison:
         cases: How many cases are in both.
         only_in_one: Cases that the second does not have, by their names.
         only_in_other: Cases that the first does not have.
-        notes: What else has to be known: scores that only one of them has, a test that could not be made.
+        notes: What else has to be known: scores that only one of them has, cases that could not be paired, a test that
+            could not be made, a test that says the opposite of the mean.
     """
 
     one: str
@@ -107,12 +119,13 @@ def compare(
     names: tuple[str, str] | None = None,
     lower_is_better: Collection[str] = (),
     test: Literal["auto", "wilcoxon"] = "auto",
+    by: Literal["call", "name"] = "call",
 ) -> Comparison:
     """Compare two evaluations case by case: what a change has made better, and whether that may be chance.
 
-    Cases belong together by their names. Of each only the mean of its trials counts: repeating cases makes the scores
-    of each more exact, and gives no more cases. Scores are looked at one by one: of twenty that did not change, one
-    will seem to have.
+    Cases belong together by what is called: by their arguments, and what they expect. Of each only the mean of its
+    trials counts: repeating cases makes the scores of each more exact, and gives no more cases. Scores are looked at
+    one by one: of twenty that did not change, one will seem to have.
 
     Args:
         one: The first: how it was.
@@ -122,6 +135,8 @@ def compare(
         test: How probable chance is. `auto`: by the exact sign test (that of McNemar) for True and False, by a
             permutation test for numbers. `wilcoxon`: for numbers by Wilcoxon's test, of scipy; where that is not
             installed by the permutation test, and a note says so.
+        by: What pairs cases: `call`, or their `name` alone, where a change has given them other arguments. Then each
+            has to have a name of its own in both, since one that is made up may be that of another call.
 
     Raises:
         OptionError: They have no case in common, or no score that `lower_is_better` names.
@@ -136,56 +151,79 @@ def compare(
     """
     if test not in ("auto", "wilcoxon"):
         raise OptionError(f"`test` is {test!r}; it is 'auto' or 'wilcoxon'.")
+    if by not in ("call", "name"):
+        raise OptionError(f"`by` is {by!r}; it is 'call' or 'name'.")
     if isinstance(lower_is_better, str):
         lower_is_better = (lower_is_better,)
     if names is None:
         names = (one.name, other.name) if one.name != other.name else ("one", "other")
-    cases, other_cases = ([*dict.fromkeys(row.case.name for row in each.rows)] for each in (one, other))
-    common = sorted(set(cases) & set(other_cases))
-    if not common and (cases or other_cases):
-        raise OptionError("the two evaluations have no case in common: cases belong together by their names.")
-    in_both = set(common)
-    notes: list[str] = []
-    values, other_values = _values(one), _values(other)
-    if unknown := [name for name in lower_is_better if common and name not in values and name not in other_values]:
+    pairs = pairs_of(one.rows, other.rows, by)
+    if not pairs.both and (one.rows or other.rows):
+        raise OptionError(
+            "the two evaluations have no case in common: cases belong together by their arguments and what they "
+            'expect. Where these have changed, `by="name"` pairs those of the same name.'
+            if by == "call"
+            else "the two evaluations have no case in common: none has the same name in both."
+        )
+    notes = _notes_on(pairs)
+    values, other_values = (
+        _values([pair[which] for pair in pairs.both], each) for which, each in enumerate((one, other))
+    )
+    if unknown := [name for name in lower_is_better if pairs.both and name not in values and name not in other_values]:
         raise OptionError(f"`lower_is_better` names `{unknown[0]}`, and there is no such score.")
     for whose, mine, theirs in ((names[0], values, other_values), (names[1], other_values, values)):
         notes += [f"the score `{name}` is only in {whose}" for name in mine if name not in theirs]
     scores = {}
     for name in [name for name in values if name in other_values]:
-        pairs = {
-            case: (values[name][case], other_values[name][case])
-            for case in common
-            if _both(case, name, values, other_values)
+        found = {
+            case.name: (values[name][case], other_values[name][match])
+            for case, match in pairs.both
+            if case in values[name] and match in other_values[name]
         }
-        if name == ANSWERED and all(all(trials) for pair in pairs.values() for trials in pair):
+        if name == ANSWERED and all(all(trials) for pair in found.values() for trials in pair):
             continue
-        if pairs:
-            scores[name] = _difference(pairs, test, notes, lower_is_better=name in lower_is_better)
-            if name != ANSWERED and len(pairs) < len(common):
-                notes.append(f"{len(common) - len(pairs)} of {len(common)} cases have no `{name}` in both")
+        if found:
+            scores[name] = _difference(found, test, notes, lower_is_better=name in lower_is_better)
+            if scores[name].direction == -_sign(scores[name].difference) != 0:
+                notes.append(f"`{name}`: most differences point to the one side, and their mean to the other")
+            if name != ANSWERED and len(found) < len(pairs.both):
+                notes.append(f"{len(pairs.both) - len(found)} of {len(pairs.both)} cases have no `{name}` in both")
     return Comparison(
-        *names,
-        scores,
-        len(common),
-        [case for case in cases if case not in in_both],
-        [case for case in other_cases if case not in in_both],
-        list(dict.fromkeys(notes)),
+        *names, scores, len(pairs.both), pairs.only_in_one, pairs.only_in_other, list(dict.fromkeys(notes))
     )
 
 
-def _values(evaluation: Evaluation[Any]) -> _Values:
+def _notes_on(pairs: Pairs) -> list[str]:
+    notes = []
+    if pairs.changed:
+        listed = ", ".join(f"`{name}`" for name in pairs.changed[:10])
+        more = f" and {len(pairs.changed) - 10} more" if len(pairs.changed) > 10 else ""
+        notes.append(
+            f"not compared, as the name is the same and the arguments, or what is expected, not: {listed}{more}"
+        )
+    if pairs.vague:
+        notes.append(
+            f"{pairs.vague} of {len(pairs.both)} cases are paired by name alone: "
+            "nobody can tell whether arguments that have no JSON are the same"
+        )
+    return notes
+
+
+def _values(cases: Iterable[CaseRows], evaluation: Evaluation[Any]) -> _Values:
     """The values of each score, by case."""
-    values: dict[str, dict[str, list[bool | float]]] = {}
-    for row in evaluation.rows:
-        answered = {} if row.suspended else {ANSWERED: row.error is None}
-        for name, value in {**row.scores, **answered}.items():
-            values.setdefault(name, {}).setdefault(row.case.name, []).append(value)
+    values: dict[str, dict[CaseRows, list[bool | float]]] = {
+        name: {} for row in evaluation.rows for name in [*row.scores, *([] if row.suspended else [ANSWERED])]
+    }
+    for case in cases:
+        for row in case.rows:
+            answered = {} if row.suspended else {ANSWERED: row.error is None}
+            for name, value in {**row.scores, **answered}.items():
+                values[name].setdefault(case, []).append(value)
     return values
 
 
-def _both(case: str, name: str, one: _Values, other: _Values) -> bool:
-    return case in one[name] and case in other[name]
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
 
 
 def _difference(
@@ -205,10 +243,13 @@ def _difference(
     lower = sorted((case for case in differences if differences[case] < 0), key=differences.__getitem__)
     better, worse = (lower, higher) if lower_is_better else (higher, lower)
     are_truths = all(len(trials) == 1 and isinstance(trials[0], bool) for pair in pairs.values() for trials in pair)
+    direction: int | None = None
     method, found = "exact sign test", lambda _: sign_test(len(better), len(worse))
     if not are_truths:
         method, found = _test_of_numbers(test, notes)
     listed = list(differences.values())
+    if found is wilcoxon_test:
+        direction = rank_direction(listed)
     return Difference(
         mean([mine for mine, _ in means.values()]),
         mean([theirs for _, theirs in means.values()]),
@@ -220,6 +261,7 @@ def _difference(
         worse,
         len(listed) - len(better) - len(worse),
         lower_is_better,
+        direction,
     )
 
 

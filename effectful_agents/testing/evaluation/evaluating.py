@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypedDict, Unpack, overload
@@ -11,12 +12,13 @@ from effectful_agents.handlers.loop import FollowedCall
 from effectful_agents.runtime import Interpretation, bridged
 from effectful_agents.runtime.bridge import named
 from effectful_agents.testing.evaluation.cases import Case, Cases, read_cases, signature_of
+from effectful_agents.testing.evaluation.copying import check_agents, prepared
 from effectful_agents.testing.evaluation.evaluation import Evaluation
-from effectful_agents.testing.evaluation.rows import Row
+from effectful_agents.testing.evaluation.rows import Failure, Row
 from effectful_agents.testing.evaluation.running import run_all
 from effectful_agents.testing.evaluation.scoring import Scorers, scorings_of
 from effectful_agents.testing.evaluation.showing import progress_bar
-from effectful_agents.testing.evaluation.trials import Plan, prepared
+from effectful_agents.testing.evaluation.trials import Plan
 
 __all__ = ["aevaluate", "evaluate"]
 
@@ -69,10 +71,11 @@ def evaluate(
     for somebody's decision is written down as `suspended`. What is wrong with the table itself, arguments that do not
     fit or a scorer that wants what there is not, is said before anything is asked.
 
-    The handlers around hold for all calls. No case knows of another one: a method of an agent is called on a copy of
-    the agent as it is now, each time, and nothing of these copies is kept. Calls run in threads; `await aevaluate(…)`
-    runs them in tasks of the event loop. Where the order in which the model is asked matters, give `concurrency=1`.
-    Under a `Journal` an evaluation that was interrupted goes on where it stopped.
+    The handlers around hold for all calls. No case knows of another one: a method of an agent, skill or not, is called
+    on a copy of the agent as it is now, each time, and nothing of these copies is kept; arguments are copied for each
+    call too, and for each scorer, where they can be. An agent that a function has by a name of its own is shared. Calls
+    run in threads; `await aevaluate(…)` runs them in tasks of the event loop. Where the order in which the model is
+    asked matters, give `concurrency=1`. Under a `Journal` an evaluation that was interrupted goes on where it stopped.
 
     Args:
         skill: The skill, or a function that calls skills, `def` or `async def`. What one yields piece by piece makes a
@@ -92,6 +95,8 @@ def evaluate(
 
     Raises:
         OptionError: A case, a scorer or an option is not what it has to be. Nothing has been asked.
+        BaseException: What ends all of it, Ctrl-C or a cancellation. As its attribute `evaluation` it has the rows that
+            are complete. `SystemExit` of a call is a failure of its case.
 
     >>> from effectful_agents import NotHandled, Skill, handler, harness
     >>> from effectful_agents.testing import Case, ScriptedModel, evaluate
@@ -120,8 +125,9 @@ def evaluate(
             raise OptionError(f"`{option}` is {value!r}; it is a whole number, at least {int(option != 'limit')}.")
     signature = signature_of(skill)
     table = read_cases(cases, skill, limit)
+    check_agents(table)
     plan = Plan(called, signature, scorings_of(scorers, signature, table), stack)
-    name = name or str(getattr(skill, "__name__", type(skill).__name__))
+    name = name or _name_of(skill)
     trials = [(case, trial) for case in table for trial in range(1, repeat + 1)]
     rows: list[Row[Any] | None] = [None] * len(trials)
     with progress_bar(name, len(trials), wanted=progress) as tell:
@@ -130,8 +136,26 @@ def evaluate(
             row = rows[place] = plan.row(case, trial)
             tell(row)
 
-        run_all([functools.partial(make, place, *each) for place, each in enumerate(trials)], concurrency)
-    return Evaluation(name, tuple(row for row in rows if row is not None))
+        try:
+            run_all([functools.partial(make, place, *each) for place, each in enumerate(trials)], concurrency)
+        except BaseException as error:
+            # The rows that are complete have been paid for.
+            with contextlib.suppress(AttributeError):
+                error.evaluation = Evaluation(name, tuple(filter(None, rows)))  # ty: ignore
+            raise
+    made = zip(trials, rows, strict=True)
+    return Evaluation(name, tuple(_lost(*trial) if row is None else row for trial, row in made))
+
+
+def _name_of(skill: Any) -> str:
+    while isinstance(skill, functools.partial):
+        skill = skill.func
+    return str(getattr(skill, "__name__", type(skill).__name__))
+
+
+def _lost(case: Case, trial: int) -> Row[Any]:
+    """The row of a call whose task somebody has ended: a case is never left out."""
+    return Row(case, failures=(Failure("", "Cancelled", "its task was ended before there was a row"),), trial=trial)
 
 
 @overload

@@ -83,11 +83,15 @@ class Evaluation[T]:
     def write(self, path: str | os.PathLike[str], *, messages: bool = False) -> None:
         """Write the rows to a file of JSON lines, one a row.
 
-        A value that has no form in JSON is written as its `repr`, marked as that.
+        A value that has no form in JSON is written as its `repr`, marked as that. A file that is there stays whole if
+        something goes wrong: it is replaced when all is written.
 
         Args:
             path: The file; one that is there is replaced.
             messages: Whether the conversations are written too.
+
+        Raises:
+            OSError: The file cannot be written.
         """
         files.write(path, self.name, self.rows, messages=messages)
 
@@ -126,10 +130,10 @@ def _summarized(by_case: Sequence[Sequence[float]]) -> Summary:
     repeated = [trials for trials in by_case if len(trials) > 1]
     spread = None
     if repeated:
-        inside = math.fsum(_squares(trials) for trials in repeated)
-        spread = math.sqrt(inside / sum(len(trials) - 1 for trials in repeated))
+        inside = math.hypot(*(off for trials in repeated for off in _deviations(trials)))
+        spread = inside / math.sqrt(sum(len(trials) - 1 for trials in repeated))
     count = len(means)
-    error = math.sqrt(_squares(means) / (count - 1) / count) if count > 1 else None
+    error = math.hypot(*_deviations(means)) / math.sqrt((count - 1) * count) if count > 1 else None
     return Summary(mean(means), error, spread, count)
 
 
@@ -138,6 +142,6 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _squares(values: Sequence[float]) -> float:
+def _deviations(values: Sequence[float]) -> list[float]:
     middle = mean(values)
-    return math.fsum((value - middle) ** 2 for value in values)
+    return [value - middle for value in values]

@@ -6,12 +6,13 @@ measurements that change places give the same probability and the opposite diffe
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import random
 from collections.abc import Sequence
 
-__all__ = ["bootstrap_interval", "permutation_test", "sign_test", "wilcoxon_test"]
+__all__ = ["bootstrap_interval", "permutation_test", "rank_direction", "sign_test", "wilcoxon_test"]
 
 _EXACT = 14
 """Differences of which all signs are tried."""
@@ -71,6 +72,21 @@ def wilcoxon_test(differences: Sequence[float]) -> float:
     if not any(differences):
         return 1.0
     return min(1.0, float(stats.wilcoxon(list(differences)).pvalue))
+
+
+def rank_direction(differences: Sequence[float]) -> int:
+    """Where the sum of signed ranks, which is what Wilcoxon's test goes by, points to: 1 for up, -1 for down, or 0.
+
+    It need not be where the mean points to: one large difference has one rank only.
+
+    >>> rank_direction([1, 2, 3, -100]), rank_direction([1, -1]), rank_direction([])
+    (1, 0, 0)
+    """
+    sizes = sorted(abs(each) for each in differences if each)
+    # Twice the mean of the ranks of equal sizes, so that the sum is exact.
+    ranks = {size: bisect.bisect_left(sizes, size) + bisect.bisect_right(sizes, size) + 1 for size in set(sizes)}
+    total = sum(math.copysign(ranks[abs(each)], each) for each in differences if each)
+    return (total > 0) - (total < 0)
 
 
 def bootstrap_interval(differences: Sequence[float]) -> tuple[float, float]:

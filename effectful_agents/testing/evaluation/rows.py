@@ -20,12 +20,14 @@ class Failure:
         kind: The class of the exception.
         message: Its text.
         traceback: The lines of user code that it passed through, and the exception. The same in every process.
+        suspended: Whether it is no failure, but our `Suspended`: the call waits for somebody's decision.
     """
 
     scorer: str
     kind: str
     message: str
     traceback: str = ""
+    suspended: bool = False
 
     def __str__(self) -> str:
         text = f"{self.kind}: {self.message}" if self.message else self.kind
@@ -70,4 +72,4 @@ class Row[T]:
     def suspended(self) -> bool:
         """Whether the call waits for somebody's decision, and so has neither failed nor ended."""
         error = self.error
-        return error is not None and error.kind == "Suspended"
+        return error is not None and error.suspended

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from effectful_agents.testing.evaluation.cases import Case
     from effectful_agents.testing.evaluation.rows import Row
 
-__all__ = ["Score", "Scorer", "Scorers", "Scoring", "scorings_of"]
+__all__ = ["LARGEST", "Score", "Scorer", "Scorers", "Scoring", "scorings_of"]
 
 type Score = bool | float | Mapping[str, bool | float | str]
 """What a scorer returns: whether it is right, a number, or several by their names; a text among them is a note."""
@@ -52,6 +52,10 @@ _OF_A_ROW: Mapping[str, Callable[[Row[Any]], Any]] = {
     "usage": lambda row: row.usage,
     "seconds": lambda row: row.seconds,
 }
+
+
+LARGEST = 1e300
+"""The largest score."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,4 +212,6 @@ def _number(value: Any) -> bool | float | None:
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"it returned {number}, which has no place among numbers")
+    if abs(number) > LARGEST:
+        raise ValueError(f"it returned {number}; a score is at most {LARGEST:g}, or sums of them have no place")
     return number

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from effectful_agents.runtime import installed
+from effectful_agents.testing.evaluation.tables import on_one_line
 
 if TYPE_CHECKING:
     from effectful_agents.testing.evaluation.rows import Row
@@ -30,6 +31,7 @@ def progress_bar(name: str, total: int, *, wanted: bool) -> Generator[Callable[[
     from rich.markup import escape  # noqa: PLC0415 - as above
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
+    name = on_one_line(name)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     failed = 0
     counting = threading.Lock()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from effectful_agents.testing.evaluation.evaluation import Evaluation
     from effectful_agents.testing.evaluation.rows import Row
 
-__all__ = ["number", "plain", "plain_comparison", "rich", "rich_comparison"]
+__all__ = ["number", "on_one_line", "plain", "plain_comparison", "rich", "rich_comparison"]
 
 _MOST_ROWS = 50
 _WIDEST = 44
@@ -22,14 +22,14 @@ type _Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 def plain(evaluation: Evaluation[Any]) -> str:
     """An evaluation as text."""
-    parts = [_line(evaluation), *_laid_out(_tables(evaluation))]
+    parts = [on_one_line(_line(evaluation)), *_laid_out(_tables(evaluation))]
     return "\n\n".join(parts)
 
 
 def plain_comparison(comparison: Comparison) -> str:
     """A comparison as text."""
-    lines = [f"{comparison.one} → {comparison.other}, {_count(comparison.cases, 'case')} in both"]
-    return "\n\n".join([*lines, *_laid_out([_differences(comparison)]), *filter(None, ["\n".join(_notes(comparison))])])
+    title = on_one_line(f"{comparison.one} → {comparison.other}, {_count(comparison.cases, 'case')} in both")
+    return "\n\n".join([title, *_laid_out([_differences(comparison)]), *filter(None, [_below(comparison)])])
 
 
 def rich(evaluation: Evaluation[Any]) -> RenderableType:
@@ -40,7 +40,7 @@ def rich(evaluation: Evaluation[Any]) -> RenderableType:
 def rich_comparison(comparison: Comparison) -> RenderableType:
     """A comparison for a terminal."""
     title = f"{comparison.one} → {comparison.other}"
-    return _drawn(title, [_differences(comparison)], "\n".join(_notes(comparison)))
+    return _drawn(title, [_differences(comparison)], _below(comparison))
 
 
 def evaluation_seconds(evaluation: Evaluation[Any]) -> float:
@@ -152,6 +152,10 @@ def _notes(comparison: Comparison) -> Iterable[str]:
     yield from comparison.notes
 
 
+def _below(comparison: Comparison) -> str:
+    return "\n".join(map(on_one_line, _notes(comparison)))
+
+
 def _listed(cases: Sequence[str]) -> str:
     more = f" and {len(cases) - 10} more" if len(cases) > 10 else ""
     return ", ".join(cases[:10]) + more
@@ -175,9 +179,17 @@ def _count(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
+def on_one_line(text: str) -> str:
+    r"""Text on one line, without what steers a terminal: names come from arguments, and these from anywhere.
+
+    >>> on_one_line("a\x1b[2J\nb")
+    'a [2J b'
+    """
+    return " ".join("".join(one if one.isprintable() else " " for one in text).split())
+
+
 def _cell(text: str) -> str:
-    """Text on one line, without what steers a terminal."""
-    text = " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    text = on_one_line(text)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
 
 
@@ -196,7 +208,7 @@ def _drawn(title: str, tables: Sequence[_Table], below: str) -> RenderableType:
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    parts: list[Any] = [Text(title, style="bold")]
+    parts: list[Any] = [Text(on_one_line(title), style="bold")]
     for head, lines in tables:
         drawn = Table()
         for name in head:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import inspect
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableSequence, Sequence
-from typing import Any, cast
+from typing import Any
 
-from effectful_agents.errors import OptionError, Signal, describe_exception
+from effectful_agents.errors import Signal, Suspended, describe_exception
 from effectful_agents.handlers.loop import FollowedCall
 from effectful_agents.handlers.loop.run import completed
 from effectful_agents.messages import Message, Response, Usage
@@ -25,19 +24,19 @@ from effectful_agents.runtime import (
     Interpretation,
     ObjectInterpretation,
     SignalScope,
-    check_stopped,
     fwd,
     handler,
     implements,
     wait,
 )
-from effectful_agents.runtime.loops import current_task
 from effectful_agents.testing.evaluation.cases import Case
+from effectful_agents.testing.evaluation.copying import own_case, own_row, own_skill
 from effectful_agents.testing.evaluation.rows import Failure, Row
+from effectful_agents.testing.evaluation.running import settle
 from effectful_agents.testing.evaluation.scoring import Scoring
-from effectful_agents.types import Agent, Skill
+from effectful_agents.types import Skill
 
-__all__ = ["Plan", "prepared"]
+__all__ = ["Plan"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,12 +81,8 @@ class Plan:
         if stack is not None and not isinstance(stack, Mapping):
             stack = stack()
         with contextlib.nullcontext() if stack is None else handler(stack), handler(seen):
-            return _drained(completed(self._own_skill(), case.args, dict(case.kwargs)))
-
-    def _own_skill(self) -> Callable[..., Any]:
-        """The skill for one call, so that no case knows of another one."""
-        agent = self.skill.agent if isinstance(self.skill, Skill) else None
-        return self.skill if agent is None else _of_copy(cast(Skill, self.skill), agent)
+            own = own_case(case)
+            return _drained(completed(own_skill(self.skill), own.args, dict(own.kwargs)))
 
     def _scored(self, row: Row[Any]) -> Row[Any]:
         scores: dict[str, bool | float] = {}
@@ -96,7 +91,9 @@ class Plan:
         for scoring in self.scorings:
             if not scoring.applies_to(row.case):
                 continue
-            found, failure = _attempted(lambda scoring=scoring: scoring.score(row, self.signature), scoring.name)
+            found, failure = _attempted(
+                lambda scoring=scoring: scoring.score(own_row(row), self.signature), scoring.name
+            )
             if failure is not None:
                 failures.append(failure)
                 continue
@@ -148,67 +145,39 @@ class _Seen(ObjectInterpretation[Any, Any]):
 
 
 def _attempted(function: Callable[[], Any], scorer: str = "") -> tuple[Any, Failure | None]:
-    """What a function returns, or what went wrong."""
+    """What a function returns, or what went wrong.
+
+    `SystemExit` is nothing else than that: it says that what was called has ended, as a program whose arguments are
+    wrong does. What ends a program from outside, `KeyboardInterrupt`, and what is no failure by its nature, is raised.
+    """
     try:
         with SignalScope():
-            return function(), None
-    except (Exception, Signal) as error:
-        check_stopped()  # what ends this from outside is nothing of the case
+            found = function()
+    except (Exception, Signal, SystemExit) as error:
+        settle()  # what ends this from outside is nothing of the case
         return None, _failure(scorer, error)
     except BaseException as error:
-        if not _is_of_the_case(error):
+        settle()
+        if not _is_cancellation(error):
             raise
         return None, _failure(scorer, error)
+    settle()
+    return found, None
 
 
 def _failure(scorer: str, error: BaseException) -> Failure:
     text = describe_exception(error, include_traceback=False)
     kind, _, message = text.partition(": ")
-    return Failure(scorer, kind, message, describe_exception(error))
+    return Failure(scorer, kind, message, describe_exception(error), isinstance(error, Suspended))
 
 
-def _is_of_the_case(error: BaseException) -> bool:
-    """Whether a cancellation comes from something that the call awaited, and not from whoever awaits the evaluation."""
+def _is_cancellation(error: BaseException) -> bool:
+    """Whether it is that of a task of asyncio; one that comes from outside has been raised by `settle`."""
     asyncio = sys.modules.get("asyncio")
-    if asyncio is None or not isinstance(error, asyncio.CancelledError):
-        return False
-    task = current_task()
-    return task is None or not (hasattr(task, "cancelling") and task.cancelling())
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
-# --- what is called, and what it returns ------------------------------------------------------------------------------
-
-
-def prepared(skill: Any) -> Callable[..., Any]:
-    """The skill as it is called: a method of an agent as that of a copy, which stays as the agent is now.
-
-    The copy of an agent that is kept somewhere is not kept: no case writes to what others read.
-
-    Raises:
-        OptionError: It cannot be called, or is a method of an agent that cannot be copied.
-    """
-    if not callable(skill):
-        raise OptionError(f"`evaluate` takes a skill, or a function that calls skills; this is {type(skill).__name__}.")
-    agent = skill.agent if isinstance(skill, Skill) else None
-    if agent is None:
-        return skill
-    if agent.__persistent__:
-        len(agent.__history__)  # loads what is kept
-    try:
-        return _of_copy(skill, agent)
-    except Exception as error:
-        raise OptionError(
-            f"each case is asked of its own copy of the agent, and a `{type(agent).__name__}` cannot be copied "
-            f"({type(error).__name__}: {error}). Give a function that makes it: `lambda text: Bot().send(text)`."
-        ) from error
-
-
-def _of_copy(skill: Skill[..., Any], agent: Agent) -> Callable[..., Any]:
-    own = copy.deepcopy(agent)
-    if own.__persistent__:
-        object.__setattr__(own, "__agent_id__", None)
-    unbound: Any = skill.function
-    return unbound.__get__(own)
+# --- what is returned -------------------------------------------------------------------------------------------------
 
 
 def _drained(value: Any) -> Any:

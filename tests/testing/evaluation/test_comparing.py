@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from effectful_agents.errors import OptionError
-from effectful_agents.testing import Case, Evaluation, compare
-from effectful_agents.testing.evaluation import Failure, Row
-from effectful_agents.testing.evaluation.paired import bootstrap_interval, permutation_test, sign_test
+from effectful_agents.testing import Case, Evaluation, compare, evaluate
+from effectful_agents.testing.evaluation import Failure, Row, comparing
+from effectful_agents.testing.evaluation.paired import bootstrap_interval, permutation_test, rank_direction, sign_test
 
 FAILED = (Failure("", "ValueError", "no"),)
 
@@ -279,3 +279,120 @@ def test_scipy_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(builtins, "__import__", refusing)
     assert difference([0.1] * 20, [0.2] * 20).verdict == "better"
+
+
+# Which cases belong together
+
+
+def longer(given: Any) -> Any:
+    return given
+
+
+LENGTH = {"length": lambda output: len(output)}
+
+
+def test_cases_with_names_that_were_made_up_are_paired_by_their_arguments() -> None:
+    cases = [[0] * number for number in range(1, 9)]  # no plain values: named "case 1", "case 2", …
+    compared = compare(evaluate(longer, cases, LENGTH), evaluate(longer, cases[1:], LENGTH))
+    assert (compared.scores["length"].same, compared.cases) == (7, 7)
+    assert (compared.only_in_one, compared.only_in_other) == (["case 1"], [])
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text("ab", max_size=2) | st.lists(st.integers(0, 2), max_size=2), min_size=1), st.randoms())
+def test_the_order_of_the_cases_changes_no_comparison(cases: list[Any], shuffled: random.Random) -> None:
+    others = list(cases)
+    shuffled.shuffle(others)
+    compared = compare(evaluate(longer, cases, LENGTH), evaluate(longer, others, LENGTH))
+    assert compared.scores["length"].same == compared.cases == len(cases)
+    assert not [*compared.only_in_one, *compared.only_in_other, *compared.notes]
+
+
+def test_a_name_of_two_different_calls_is_no_pair_and_a_note_says_so() -> None:
+    one = evaluate(longer, [Case("ab", name="x"), Case("c", name="y"), Case("d", expected=1, name="z")], LENGTH)
+    other = evaluate(longer, [Case("abc", name="x"), Case("c", name="y"), Case("d", expected=2, name="z")], LENGTH)
+    compared = compare(one, other)
+    assert (compared.cases, compared.only_in_one, compared.only_in_other) == (1, ["x", "z"], ["x", "z"])
+    assert "the name is the same and the arguments, or what is expected, not: `x`, `z`" in str(compared)
+    assert compare(one, other, by="name").scores["length"].better == ["x"]
+
+
+def test_another_name_of_the_same_call_is_a_pair() -> None:
+    compared = compare(
+        evaluate(longer, [Case("ab", name="x")], LENGTH), evaluate(longer, [Case("ab", name="y")], LENGTH)
+    )
+    assert compared.cases == 1
+
+
+def test_of_equal_calls_those_of_the_same_name_belong_together() -> None:
+    one, other = (Evaluation("n", [Row(Case("a").named(name), scores={"s": at}) for at, name in enumerate(names)])
+                  for names in ("xyz", "zxy"))  # fmt: skip
+    assert compare(one, other).scores["s"].better == ["x", "y"]
+
+
+class Opaque:
+    def __len__(self) -> int:
+        return 1
+
+
+class Cut(Opaque):
+    def __repr__(self) -> str:
+        return "Cut([0, 1, ..., 9])"
+
+
+@pytest.mark.parametrize("kind", [Opaque, Cut])
+def test_arguments_that_have_no_form_are_paired_by_name_and_a_note_says_so(kind: Any) -> None:
+    cases = [Case(kind(), name=name) for name in "abc"]
+    compared = compare(evaluate(longer, cases, LENGTH), evaluate(longer, cases[1:], LENGTH))
+    assert (compared.cases, compared.only_in_one) == (2, ["a"])
+    assert "2 of 2 cases are paired by name alone" in str(compared)
+
+
+def test_cases_that_were_written_and_read_are_paired_with_those_that_were_not(tmp_path: Any) -> None:
+    cases = [{"x", "y"}, {"k": 1.5}, ("a", "b"), "\ud83d", None, [Opaque()], float("nan")]
+    one = evaluate(longer, [Case(each, expected=each) for each in cases], {"s": lambda output: True})
+    one.write(tmp_path / "e.jsonl")
+    compared = compare(one, Evaluation.read(tmp_path / "e.jsonl"))
+    assert (compared.cases, compared.only_in_one) == (len(cases), [])
+
+
+def test_nothing_in_common_names_the_other_way() -> None:
+    one, other = evaluate(longer, [Case("a", name="n")], LENGTH), evaluate(longer, [Case("b", name="n")], LENGTH)
+    with pytest.raises(OptionError, match='`by="name"`'):
+        compare(one, other)
+    with pytest.raises(OptionError, match="`by` is 'case'"):
+        compare(one, other, by="case")  # ty: ignore
+
+
+# What a verdict goes by
+
+
+def test_the_verdict_of_ranks_goes_by_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of scipy 0.0007; it is slow to load.
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(comparing, "wilcoxon_test", lambda differences: 0.0007)
+    after = [-1000.0, *(1 + place / 100 for place in range(19))]
+    for lower, verdict in (((), "better"), (["s"], "worse")):
+        compared = compare(table([0.0] * 20), table(after), test="wilcoxon", lower_is_better=lower)
+        found = compared.scores["s"]
+        assert (found.p < 0.01, found.difference < 0, found.verdict) == (True, True, verdict)
+        assert any("their mean to the other" in note for note in compared.notes)
+
+
+@given(st.lists(st.integers(-5, 5)))
+def test_ranks_of_measurements_that_change_places_point_the_other_way(values: list[int]) -> None:
+    assert rank_direction([-value for value in values]) == -rank_direction(values)
+
+
+def test_what_steers_a_terminal_is_not_printed() -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\n"
+    one = evaluate(longer, [Case("a", name="a" + evil), Case("b", name="b" + evil), Case("c")], LENGTH, name=evil)
+    other = evaluate(
+        lambda given: given + "!", [Case("a"), Case("b")], {**LENGTH, evil: lambda output: 1}, name="n" + evil
+    )
+    compared = compare(one, other)
+    out = io.StringIO()
+    Console(file=out, width=200).print(compared)
+    for text in (str(compared), str(one), out.getvalue()):
+        assert "\x1b" not in text
+        assert "\x07" not in text

@@ -26,7 +26,7 @@ from effectful_agents.operations.policy import Answer
 from effectful_agents.operations.prices import cost_of
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import StopScope
-from effectful_agents.testing import Evaluation, ScriptedModel, aevaluate, calls, evaluate, says
+from effectful_agents.testing import Case, Evaluation, ScriptedModel, aevaluate, calls, evaluate, says
 from effectful_agents.testing.evaluation import exact
 
 WORDS = ["a", "b", "c", "d", "e"]
@@ -187,6 +187,138 @@ def test_what_is_kept_of_an_agent_is_read_and_not_written(tmp_path: Path) -> Non
         result = evaluate(Kept("ann").send, WORDS)
         assert {len(row.messages) for row in result} == {4}
         assert len(Kept("ann").__history__) == 2
+
+
+class Asking(Agent):
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    @Skill.define
+    def send(self, text: str) -> str:
+        """{text}"""
+        raise NotHandled
+
+    @Tool.define
+    def look(self, text: str) -> str:
+        """Look."""
+        self.seen.append(text)
+        return f"{text}{len(self.seen)}"
+
+    def ask(self, text: str) -> str:
+        return self.send(text)
+
+    def __call__(self, text: str) -> str:
+        return self.send(text)
+
+
+def of(agent: Any, text: str) -> str:
+    return agent.send(text)
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        lambda agent: agent.ask,
+        lambda agent: agent,
+        lambda agent: functools.partial(agent.send),
+        lambda agent: functools.partial(of, agent),
+        lambda agent: functools.partial(stream, agent.send),
+        lambda agent: functools.partial(functools.partial(agent.ask)),
+    ],
+    ids=["def", "object", "partial", "argument", "stream", "partials"],
+)
+@pytest.mark.usefixtures("model")
+def test_an_agent_is_copied_wherever_it_stands_in_what_is_called(called: Any) -> None:
+    agent = Asking()
+    first = [f"{word}1" for word in WORDS]
+    assert outputs(evaluate(called(agent), WORDS, concurrency=1)) == first
+    assert outputs(evaluate(called(agent), WORDS)) == first
+    assert list(agent.__history__) == []
+
+
+def test_a_tool_of_an_agent_is_that_of_a_copy() -> None:
+    agent = Asking()
+    assert outputs(evaluate(agent.look, ["a", "b"], repeat=2)) == ["a1", "a1", "b1", "b1"]
+    assert agent.seen == []
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [lambda agent: agent, lambda agent: [agent], lambda agent: agent.send],
+    ids=["agent", "in a list", "method"],
+)
+@pytest.mark.usefixtures("model")
+def test_an_agent_among_the_arguments_is_copied(wrapped: Any) -> None:
+    agent = Asking()
+
+    def ask(given: Any) -> str:
+        given = given[0] if isinstance(given, list) else given
+        return given("x") if callable(given) else ""
+
+    assert outputs(evaluate(ask, [Case(wrapped(agent))], repeat=3, concurrency=1)) == ["x1"] * 3
+    assert list(agent.__history__) == []
+
+
+def test_what_is_kept_of_an_agent_among_the_arguments_is_read_and_not_written(tmp_path: Path) -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Kept(Agent):
+        __agent_id__: str
+
+        @Skill.define
+        def send(self, text: str) -> str:
+            """{text}"""
+            raise NotHandled
+
+    with handler({completion: parrot}), handler(harness(system_prompt="brief", persist_db=tmp_path / "a.db")):
+        Kept("ann").send("a")
+        result = evaluate(lambda given: given["who"].send("x"), [Case({"who": Kept("ann")})], repeat=2)
+        assert outputs(result) == ["x3"] * 2
+        assert len(Kept("ann").__history__) == 2
+
+
+def test_an_agent_among_the_arguments_that_cannot_be_copied_is_refused() -> None:
+    agent = Asking()
+    agent.lock = threading.Lock()  # ty: ignore
+    for called, cases in ((lambda given: given, [agent]), (functools.partial(of, agent), ["a"])):
+        with pytest.raises(OptionError, match="cannot be copied"):
+            evaluate(called, cases)
+
+
+@everywhere
+def test_arguments_are_those_of_the_case_in_each_trial_and_each_evaluation(evaluating: Any) -> None:
+    def top_two(scores: list[int], *, more: list[int]) -> list[int]:
+        scores.sort()
+        more.append(1)
+        return [scores.pop(), scores.pop(), len(more)]
+
+    cases = [Case([3, 1, 2], more=[], expected=[3, 2, 1])]
+    for _ in range(2):
+        result = evaluating(top_two, cases, exact, repeat=2)
+        assert [row.scores for row in result] == [{"exact": True}] * 2
+    assert result.rows[0].case.args == ([3, 1, 2],)
+    assert cases[0].args == ([3, 1, 2],)
+
+
+def test_a_scorer_changes_nothing_for_the_next_one() -> None:
+    def emptying(output: Any, expected: Any, given: Any, case: Any) -> int:
+        found = len(output) + len(expected) + len(given) + len(case.args[0]) + len(case.metadata["m"])
+        for each in (output, expected, given, case.metadata["m"]):
+            each.clear()
+        return found
+
+    (row,) = evaluate(
+        lambda given: [1],
+        [Case([1, 2], expected=[1], metadata={"m": [1]})],
+        {"a": emptying, "b": emptying},
+    )
+    assert row.scores == {"a": 7.0, "b": 7.0}
+    assert (row.output, row.case.args, row.case.expected) == ([1], ([1, 2],), [1])
+
+
+def test_what_cannot_be_copied_is_given_as_it_is() -> None:
+    lock = threading.Lock()
+    (row,) = evaluate(lambda held, words: (held is lock, words is WORDS), [Case(lock, WORDS)])
+    assert row.output == (True, False)
 
 
 @pytest.mark.usefixtures("model")
@@ -441,11 +573,134 @@ def test_what_is_cancelled_inside_a_call_is_a_failure_of_it() -> None:
         assert [row.error.kind if row.error else None for row in result] == [None, "CancelledError", None, None, None]
 
 
-# Ending all of it
+async def old_timeout(number: int) -> int:
+    """Runs into a timeout as libraries made them before Python 3.11: it cancels the task that it runs in."""
+    if number % 3 == 1:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise TimeoutError("too slow") from None
+    return number
+
+
+def cancelled_and_went_on(number: int) -> int:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    return number
+
+
+async def cancelled(number: int) -> int:
+    cancelled_and_went_on(number)
+    await asyncio.sleep(0)
+    return number
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 8])
+@pytest.mark.parametrize("evaluating", [evaluate, in_asyncio])
+def test_a_call_that_cancels_its_own_task_has_a_row_and_the_rest_goes_on(evaluating: Any, concurrency: int) -> None:
+    async def right(output: int) -> bool:
+        await asyncio.sleep(0)
+        return True
+
+    result = evaluating(old_timeout, range(8), right, concurrency=concurrency)
+    kinds = [row.error.kind if row.error else row.scores for row in result]
+    assert kinds == ["TimeoutError" if number % 3 == 1 else {"right": True} for number in range(8)]
+    result = evaluating(cancelled, range(8), right, concurrency=concurrency)
+    assert [row.error.kind for row in result if row.error] == ["CancelledError"] * 8
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_call_that_is_cancelled_too_late_has_its_value_and_is_scored(concurrency: int) -> None:
+    async def right(output: int) -> bool:
+        await asyncio.sleep(0)
+        return True
+
+    result = in_asyncio(cancelled_and_went_on, range(8), right, concurrency=concurrency)
+    assert [(row.output, row.scores) for row in result] == [(number, {"right": True}) for number in range(8)]
+
+
+def test_an_evaluation_inside_of_a_call_is_not_ended_by_its_calls() -> None:
+    async def inner(number: int) -> int:
+        return len(await aevaluate(old_timeout, range(4), concurrency=2))
+
+    assert outputs(in_asyncio(inner, range(3), concurrency=2)) == [4] * 3
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_no_case_is_left_out_whatever_is_cancelled(concurrency: int) -> None:
+    async def call(number: int) -> int:
+        if number == 1:
+            for task in asyncio.all_tasks() - {program}:
+                task.cancel()
+        await asyncio.sleep(0)
+        return number
+
+    async def evaluated() -> Evaluation[int]:
+        nonlocal program
+        program = asyncio.current_task()
+        return await aevaluate(call, range(8), concurrency=concurrency)
+
+    program: Any = None
+    result = asyncio.run(evaluated())
+    assert [row.case.name for row in result] == [str(number) for number in range(8)]
+    assert all(row.error is not None or row.output == int(row.case.name) for row in result)
+
+
+def test_what_has_arguments_already_is_called_by_its_own_name() -> None:
+    def shout(mark: str, text: str) -> str:
+        return text + mark
+
+    result = evaluate(functools.partial(functools.partial(shout), "!"), ["a"])
+    assert (result.name, outputs(result)) == ("shout", ["a!"])
 
 
 @everywhere
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_call_that_exits_is_a_failure_of_its_case(evaluating: Any, concurrency: int) -> None:
+    def call(number: int) -> int:
+        if number == 3:
+            raise SystemExit(f"no such option: {number}")
+        return number
+
+    result = evaluating(call, range(6), {"s": lambda output: True}, concurrency=concurrency)
+    (row,) = result.failures
+    assert (len(result), row.case.name, str(row.error)) == (6, "3", "SystemExit: no such option: 3")
+
+
+@everywhere
+def test_what_ends_all_of_it_has_the_rows_that_are_complete(evaluating: Any) -> None:
+    def call(number: int) -> int:
+        if number == 3:
+            raise KeyboardInterrupt
+        return number
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        evaluating(call, range(6), exact_a, concurrency=1, name="n")
+    kept = caught.value.evaluation  # ty: ignore
+    assert (kept.name, outputs(kept)[:3]) == ("n", [0, 1, 2])
+
+
+def test_a_suspension_is_told_by_its_class_and_not_by_its_name() -> None:
+    def call(text: str) -> str:
+        raise type("Suspended", (Exception,), {})("unpaid")
+
+    (row,) = evaluate(call, ["a"])
+    assert (row.suspended, str(row.error)) == (False, "Suspended: unpaid")
+
+
+# Ending all of it
+
+
+class Ends(BaseException):
+    """What is no failure: of a test runner, say."""
+
+
+@everywhere
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Ends])
 def test_whoever_ends_the_program_ends_the_evaluation(evaluating: Any, error: type[BaseException]) -> None:
     begun: list[int] = []
 

@@ -23,7 +23,7 @@ from effectful_agents.messages import Usage
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.prices import cost_of
 from effectful_agents.operations.world import now
-from effectful_agents.testing import Case, Evaluation, evaluate, says
+from effectful_agents.testing import Case, Evaluation, compare, evaluate, says
 from effectful_agents.testing.evaluation import Failure, Row, exact
 
 
@@ -210,7 +210,7 @@ rows = st.builds(
         st.fixed_dictionaries({}, optional={"expected": json_values}),
     ),
     json_values,
-    st.dictionaries(texts, st.booleans() | st.floats(allow_nan=False, allow_infinity=False), max_size=3),
+    st.dictionaries(texts, st.booleans() | st.floats(-1e300, 1e300), max_size=3),
     st.dictionaries(texts, texts, max_size=2),
     st.lists(st.builds(Failure, texts, texts, texts, texts), max_size=2).map(tuple),
     st.integers(1, 5),
@@ -226,6 +226,67 @@ def test_every_row_that_is_written_is_read(tmp_path_factory: Any, given_rows: li
     path = tmp_path_factory.mktemp("rows") / "e.jsonl"
     Evaluation("n", given_rows).write(path)
     assert Evaluation.read(path) == Evaluation("n", given_rows)
+
+
+def test_half_a_surrogate_pair_is_written_and_read(tmp_path: Path) -> None:
+    path, half = tmp_path / "e.jsonl", "caf\ud83d"
+    row = Row(Case("a", name=half), "b", {half: 1.0}, {"n": half}, (Failure(half, half, half),))
+    Evaluation(half, [row]).write(path)
+    assert Evaluation.read(path) == Evaluation(half, [row])
+
+
+def test_what_was_in_a_file_stays_until_all_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "e.jsonl"
+    path.write_text("yesterday")
+    path.chmod(0o640)
+    broken = Evaluation("n", [Row(Case("a"), scores={"s": object()})])  # ty: ignore
+    with pytest.raises(TypeError):
+        broken.write(path)
+
+    def full(self: Path, data: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(data[:3])
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match="no space left"):
+            evaluate(shout, CASES).write(path)
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("yesterday", [path])
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    evaluate(shout, CASES).write(link)
+    assert link.is_symlink()
+    assert (len(Evaluation.read(path)), path.stat().st_mode & 0o777) == (4, 0o640)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("scores", {"s": float("nan")}), ("scores", {"s": float("inf")}), ("scores", {"s": "1"}), ("scores", {"s": None}),
+     ("scores", [1]), ("notes", {"n": 1}), ("scores", {"s": 10**400}), ("scores", {"s": 1e301}), ("seconds", "1"),
+     ("cost", float("nan"))],
+    ids=["nan", "inf", "text", "null", "list", "note", "large", "larger", "seconds", "cost"],
+)  # fmt: skip
+def test_a_file_with_what_is_no_score_is_refused(field: str, value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    Evaluation("n", [Row(Case("a"), "b", {"s": 1.0})]).write(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    with pytest.raises(StorageError, match=r"line 1 of e\.jsonl is no row"):
+        Evaluation.read(path)
+
+
+def test_a_suspension_is_one_after_reading_too(tmp_path: Path) -> None:
+    evaluate(shout, CASES).write(tmp_path / "e.jsonl")
+    assert [row.suspended for row in Evaluation.read(tmp_path / "e.jsonl")] == [False, False, False, True]
+
+
+def test_large_scores_have_a_mean_and_larger_ones_are_refused() -> None:
+    result = evaluate(lambda x: x, range(8), {"s": lambda output: 1e200 * output, "t": lambda output: 1e307}, repeat=2)
+    summary = result.summary()["s"]
+    assert (summary.mean, summary.error, summary.spread) == (3.5e200, pytest.approx(0.866e200, rel=1e-3), 0.0)
+    assert "3.5e+200" in str(result)
+    assert [failure.message.split(";")[0] for failure in result.rows[0].failures] == ["it returned 1e+307"]
+    assert compare(result, result).scores["s"].difference == 0.0
 
 
 # What it loads
