@@ -130,11 +130,11 @@ _VALUE = re.compile(
     rf"""|(?P<escaped>\\{{1,8}}["'])(?:(?!(?<!\\)(?P=escaped))[^\n])*+(?:(?P=escaped))?){_PLAIN}*+|{_PLAIN}++)""",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"[\[({]{1,3}(?!(?<=\[)[A-Za-z]{1,20}\])[^\])}\n]{0,5000}")
+_LISTED = re.compile(rf"(?!{_MARK})[\[({{]{{1,3}}[^\])}}\n]{{0,5000}}[\])}}]{{0,3}}")
 _OF_HEADER = {
     "authorization": re.compile(
-        r"""(?:[A-Za-z][\w-]{0,30}[ \t]{1,9}(?=[^\s"',]))?[^\s"',][^\s"',]*+"""
-        r"""(?:(?:="[^"\n]{0,1000}")?(?:,[ \t]{0,9}[\w-]{1,40}=(?:"[^"\n]{0,1000}"|[^\s"',]{1,1000})){0,40})"""
+        r"""(?:[A-Za-z][\w-]{0,30}[ \t]{1,9}(?=[^\s"',]))?(?:="[^"\n]{0,1000}"|[^\s"',])++"""
+        r"""(?:,[ \t]{0,9}[\w-]{1,40}=(?:"[^"\n]{0,1000}"|[^\s"',]{1,1000})){0,40}"""
     ),
     "cookie": re.compile(r"""[^\s;"',][^\s;"',]*+(?:;[ \t]{0,9}[^\s;"',]++)*+"""),
 }
@@ -195,7 +195,7 @@ def _value_behind(head: re.Match[str], text: str) -> re.Match[str] | None:
         return _ELEMENT.match(text, head.end())
     whole = next((one for part, one in _OF_HEADER.items() if head["name"].lower().endswith(part)), None)
     found = whole.match(text, head.end()) if whole is not None else None
-    return found or _VALUE.match(text, head.end()) or _LISTED.match(text, head.end())
+    return found or _LISTED.match(text, head.end()) or _VALUE.match(text, head.end())
 
 
 def _is_count(name: str, value: str) -> bool:
