@@ -160,6 +160,10 @@ def without_secrets(text: str, mark: str = "[secret]") -> str:
     >>> without_secrets("Cookie: theme=dark; session=a1b2c3")
     'Cookie: [secret]'
     """
+    return _settled(text, lambda one: _without_secrets_once(one, mark))
+
+
+def _without_secrets_once(text: str, mark: str) -> str:
     text = replaced(text, _SECRETS, lambda kind, datum: mark)
     text = _OF_CURL.sub(lambda found: f"{found[1]}{mark}", _IN_ADDRESS.sub(mark, text))
     text = _without_named(text, mark)
@@ -215,12 +219,20 @@ def hidden(text: str) -> str:
     >>> hidden("Mail ann@example.org, the key is sk-abcdefghijklmnop, password: hunter2.")
     'Mail [EMAIL], the key is [TOKEN], password: [secret]'
     """
-    # What is taken away may bring to light what its neighbor was part of.
-    for _ in range(_MOST_PASSES):
-        before, text = text, without_secrets(replaced(text, _ALL, lambda kind, datum: f"[{kind}]"))
+    return _settled(text, _hidden_once)
+
+
+def _hidden_once(text: str) -> str:
+    return _without_secrets_once(replaced(text, _ALL, lambda kind, datum: f"[{kind}]"), "[secret]")
+
+
+def _settled(text: str, step: Callable[[str], str]) -> str:
+    """What a text comes to in some steps: what is taken away may bring to light what its neighbor was part of."""
+    for _ in range(_MOST_STEPS):
+        before, text = text, step(text)
         if text == before:
             break
     return text
 
 
-_MOST_PASSES = 10
+_MOST_STEPS = 10
