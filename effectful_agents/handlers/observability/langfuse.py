@@ -21,6 +21,7 @@ from effectful_agents.handlers.observability.watching import (
     written,
 )
 from effectful_agents.messages import Response, Usage
+from effectful_agents.messages.sensitive import hidden
 from effectful_agents.operations.loop import (
     DecodedToolCall,
     ToolResult,
@@ -52,7 +53,8 @@ class LangfuseTracer(ObjectInterpretation[Any, Any]):
 
     A call of a skill is an agent, a request to a model a generation, with its settings, tokens and cost, and a tool
     call a tool. Prompts, replies, arguments and results are recorded: that is what one looks at there. A client that
-    has a `mask` keeps some of it back.
+    has a `mask` keeps some of it back, of the texts of errors too. Those are told in short and without secrets. Of the
+    settings there are those that say how the model samples, and no keys or addresses.
 
     It forwards everything and changes nothing. What goes wrong in telling is logged. Innermost in a stack: then it sees
     what comes from a `Journal`, and marks it with `replayed`, without tokens and cost.
@@ -167,7 +169,7 @@ class _Observation:
         # No operation may be performed here: in a call that ends by a signal each raises it again.
         failure = self._failure or error
         if isinstance(failure, Exception):
-            self.update(lambda: {"level": "ERROR", "status_message": str(failure) or type(failure).__name__})
+            self.update(lambda: {"level": "ERROR", "status_message": self._said_by(failure)})
         elif failure is not None:
             self.update(lambda: {"status_message": outcome_of(failure)})
         try:
@@ -175,6 +177,25 @@ class _Observation:
                 self._block.__exit__(None, None, None)
         except Exception:
             _log.warning("an observation could not be ended", exc_info=True)
+
+    def _said_by(self, error: Exception) -> str:
+        """The text of an error, in short. Of itself the client masks only what comes in and goes out."""
+        kind = type(error).__name__
+        try:
+            text = str(error)
+            said = hidden(text[:_READ])
+            mask = getattr(self._client, "_mask", None)
+            if mask is not None:
+                said = mask(data=said)
+        except Exception:  # one that cannot be shown, or a mask that fails
+            return kind
+        if not isinstance(said, str) or not said:
+            return kind
+        return said if len(said) <= _SAID and len(text) <= _READ else f"{said[:_SAID]}…"
+
+
+_READ, _SAID = 10_000, 1000
+"""Characters of the text of an error that are looked at, and that are told."""
 
 
 class _Generation:

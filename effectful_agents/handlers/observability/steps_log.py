@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 from collections.abc import Generator, Mapping
 from typing import Any
 
+from pydantic import BaseModel
+
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.observability.watching import (
     Place,
-    arguments_of,
     failure_of,
     json_text,
     outcome_of,
     place_of_call,
     place_of_step,
     watching,
+    written,
 )
 from effectful_agents.messages import Response, Usage
 from effectful_agents.messages.sensitive import hidden, is_secret_name
@@ -51,7 +54,8 @@ class StepLogger(ObjectInterpretation[Any, Any]):
     as far as they apply `model`, `input_tokens`, `output_tokens`, `cache_read_tokens`, `tool`.
 
     Prompts and replies are not written down. Arguments are, in short, without what looks like a secret
-    (`messages.sensitive`) or is called like one. A line is one line, whatever stands in an argument.
+    (`messages.sensitive`) or is called like one; of bytes there is the number alone. A line is one line, whatever
+    stands in an argument.
 
     It forwards everything and changes nothing. Innermost in a stack: then it sees what comes from a `Journal`.
 
@@ -178,7 +182,7 @@ class StepLogger(ObjectInterpretation[Any, Any]):
             extra = {
                 **where,
                 "replayed": place.replayed,
-                **{key: one for key, one in fields.items() if one is not None},
+                **{key: _name(one) for key, one in fields.items() if one is not None},
             }
             run = f"{place.run_id} " if place.run_id else ""
             self.logger.log(level, "%s", _on_one_line(f"{run}{kind} {text}"), extra=extra)
@@ -189,7 +193,7 @@ class StepLogger(ObjectInterpretation[Any, Any]):
         if not self.length:
             return tool_call.name
         try:
-            return f"{tool_call.name}({self.shortened(', '.join(_shown(arguments_of(tool_call.bound_args))))})"
+            return f"{tool_call.name}({self.shortened(', '.join(_shown(tool_call.bound_args.arguments)))})"
         except Exception:  # what an argument's class does when it is written down
             return f"{tool_call.name}(…)"
 
@@ -218,11 +222,12 @@ class _Line:
     def replied(self, response: Response) -> None:
         try:
             usage = Usage.from_wire(response.get("usage"))
-            self._fields["model"] = response.get("model") or self._fields.get("model")
+            if model := response.get("model"):
+                self._fields["model"] = str(model)
             counts = {"input_tokens": usage.input, "output_tokens": usage.output, "cache_read_tokens": usage.cache_read}
             self._fields |= counts
-            reasons = [str(choice.get("finish_reason")) for choice in response.get("choices") or ()]
-            parts = [self._fields["model"] or "", ", ".join(reasons), _tokens(usage)]
+            reasons = [str(choice.get("finish_reason"))[:_LONGEST_NAME] for choice in response.get("choices") or ()]
+            parts = [str(self._fields["model"] or "")[:_LONGEST_NAME], ", ".join(reasons), _tokens(usage)]
             self._text = ", ".join(part for part in parts if part)
         except Exception:  # a reply in a form of its own
             self._text = "a reply"
@@ -232,13 +237,28 @@ class _Line:
         level, outcome, text = logging.INFO, "completed", self._text
         if isinstance(failure, Exception):
             level, outcome = logging.WARNING, type(failure).__name__
-            said = self._logger.shortened(str(failure)) if self._logger.length else ""
+            said = self._logger.shortened(_said_by(failure)) if self._logger.length else ""
             text = ", ".join(part for part in (text, f"{outcome}: {said}" if said else outcome) if part)
         elif failure is not None:
             outcome = outcome_of(failure)
             text = ", ".join(part for part in (text, outcome) if part)
         fields = {**self._fields, "outcome": outcome, "seconds": seconds}
         self._logger._write(level, kind, f"{about}: {text}, {seconds:.3f} s", place, fields)
+
+
+def _said_by(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # one that cannot be shown; its line is written all the same
+        return ""
+
+
+def _name(value: Any) -> Any:
+    """What a field of a record says: a format of a program's own may write it into the line."""
+    return _on_one_line(value[:_LONGEST_NAME]) if isinstance(value, str) else value
+
+
+_LONGEST_NAME = 200
 
 
 def _of_step(place: Place) -> str:
@@ -257,16 +277,55 @@ def _tokens(usage: Usage) -> str:
 
 def _shown(arguments: Mapping[str, Any]) -> Generator[str]:
     for name, value in arguments.items():
-        yield f"{name}=[secret]" if is_secret_name(name) else f"{name}={json_text(_without_secrets(value))}"
+        yield f"{name}={_SECRET}" if is_secret_name(name) else f"{name}={json_text(_laid_open(value))}"
 
 
-def _without_secrets(value: Any) -> Any:
-    """A value without what is called like a secret in it."""
-    if isinstance(value, Mapping):
-        return {key: "[secret]" if is_secret_name(str(key)) else _without_secrets(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_secrets(one) for one in value]
+def _laid_open(value: Any, depth: int = 0) -> Any:
+    """A value as JSON without what is called like a secret in it; of bytes only the number."""
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"{memoryview(value).nbytes} bytes"
+    if depth >= _DEEPEST:
+        return "…"
+    parts = _parts_of(value)
+    if isinstance(parts, Mapping):
+        named = next((one for key, one in parts.items() if str(key).lower() in _NAMING), None)
+        hides = isinstance(named, str) and is_secret_name(named)
+        return {
+            _key(key): _SECRET if is_secret_name(str(key)) or (hides and str(key).lower() in _VALUES) else one
+            for key, one in ((key, _laid_open(one, depth + 1)) for key, one in parts.items())
+        }
+    if isinstance(parts, list | tuple | set | frozenset):
+        if len(parts) == 2 and not isinstance(parts, set | frozenset):
+            name, _ = parts  # a header is often a pair
+            if isinstance(name, str | bytes) and is_secret_name(str(name)):
+                return [_key(name), _SECRET]
+        return [_laid_open(one, depth + 1) for one in parts]
+    encoded = written(value)
+    return encoded if isinstance(encoded, str) else _laid_open(encoded, depth + 1)
+
+
+def _parts_of(value: Any) -> Any:
+    """The fields of an object that shows them; anything else is returned as it is."""
+    if isinstance(value, BaseModel):
+        shown = type(value).model_fields
+        return {name: one for name, one in value if name not in shown or (shown[name].repr and not shown[name].exclude)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {one.name: getattr(value, one.name, None) for one in dataclasses.fields(value) if one.repr}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return value._asdict()
     return value
+
+
+_SECRET = "[secret]"
+_DEEPEST = 20
+_NAMING = frozenset({"name", "key", "field", "header"})
+_VALUES = frozenset({"value", "values", "content", "default", "data"})
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key)
 
 
 def _on_one_line(text: str) -> str:

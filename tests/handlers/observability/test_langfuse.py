@@ -23,6 +23,7 @@ from effectful_agents.errors import MissingDependencyError, ProviderError, Suspe
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.loop import acall
 from effectful_agents.handlers.observability.langfuse import LangfuseTracer
+from effectful_agents.handlers.provision import litellm
 from effectful_agents.messages import Usage
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.prices import cost_of
@@ -66,7 +67,7 @@ def greet(thing: object) -> str:
 class Ingestion:
     """A client and the server that it sends to."""
 
-    def __init__(self, collector: Collector) -> None:
+    def __init__(self, collector: Collector, **options: Any) -> None:
         self.collector = collector
         self.key = f"pk-{uuid.uuid4().hex}"
         self.client = Langfuse(
@@ -74,6 +75,7 @@ class Ingestion:
             secret_key="sk-1",
             base_url=collector.url,
             tracer_provider=TracerProvider(shutdown_on_exit=False),
+            **options,
         )
 
     def observations(self) -> list[dict[str, Any]]:
@@ -95,10 +97,11 @@ class Ingestion:
 
 
 @pytest.fixture
-def ingestion() -> Iterator[Ingestion]:
+def ingestion(request: pytest.FixtureRequest) -> Iterator[Ingestion]:
+    """A parameter of it is the options of the client."""
     before = set(threading.enumerate())
     with Collector() as collector:
-        kept = Ingestion(collector)
+        kept = Ingestion(collector, **getattr(request, "param", {}))
         yield kept
         kept.client.shutdown()
         resources = LangfuseResourceManager._instances.pop(kept.key)
@@ -178,6 +181,69 @@ def test_errors_are_told_and_signals_are_none(ingestion):
     assert levels[0] == ("advise", None, None)
     assert levels[4:6] == [("advise", "ERROR", "down"), ("completion", "ERROR", "down")]
     assert levels[6:] == [("advise", None, "suspended"), ("completion", None, "suspended")]
+
+
+def _fails(text: str) -> Any:
+    def fail(**_: Any) -> Any:
+        raise ProviderError(text)
+
+    return fail
+
+
+def test_the_text_of_an_error_is_told_in_short_and_without_secrets(ingestion):
+    said = f"Incorrect API key provided: sk-abcdefghijklmnop1234, password=hunter2 {'x' * 100_000}"
+    with handler({completion: _fails(said)}), handler(LangfuseTracer(ingestion.client)), pytest.raises(ProviderError):
+        completion(messages=[])
+    (told,) = ingestion.observations()
+    assert told["status_message"].startswith("Incorrect API key provided: [TOKEN], password=[secret] xxx")
+    assert len(told["status_message"]) <= 1001
+
+
+@pytest.mark.parametrize(
+    ("ingestion", "told"),
+    [({"mask": lambda data, **_: "MASKED"}, "MASKED"), ({"mask": lambda data, **_: 1 / 0}, "ProviderError")],
+    ids=["masked", "a mask that fails"],
+    indirect=["ingestion"],
+)
+def test_the_mask_of_the_client_has_the_texts_of_errors_too(ingestion, told):
+    with handler({completion: _fails("no user Mary")}), handler(LangfuseTracer(ingestion.client)):
+        with pytest.raises(ProviderError):
+            completion(messages=[{"role": "user", "content": "Mary"}])
+    assert "Mary" not in json.dumps(ingestion.observations())
+    assert ingestion.observations()[0]["status_message"] == told
+
+
+def test_an_error_that_cannot_be_shown_is_named(ingestion):
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no")
+
+    def fail(**_):
+        raise Mute
+
+    with handler({completion: fail}), handler(LangfuseTracer(ingestion.client)), pytest.raises(Mute):
+        completion(messages=[])
+    (told,) = ingestion.observations()
+    assert (told["level"], told["status_message"]) == ("ERROR", "Mute")
+
+
+def test_the_standard_stack_tells_the_settings_that_are_sent_and_no_keys(ingestion, monkeypatch):
+    monkeypatch.setattr(litellm, "_send", lambda request: says("Hello."))
+    settings: dict[str, Any] = {
+        "client_secret": "hunter2-azure",
+        "proxy": "http://u:hunter2-proxy@host",
+        "default_headers": {"Authorization": "Bearer hunter2-header"},
+        "extra_body": {"token": "hunter2-body"},
+        "hf_token": "hunter2-hf",
+    }
+    # The other prompt has the source of this module in it.
+    settings |= {"langfuse": True, "system_prompt": "brief"}
+    with handler(harness(model="azure/gpt-5-mini", temperature=0.5, max_tokens=9, **settings)):
+        greet("you")
+    told = [one for one in ingestion.observations() if one["type"] == "generation"]
+    assert json.loads(told[0]["model.parameters"]) == {"temperature": 0.5, "max_tokens": 9}
+    assert told[0]["model.name"] == "azure/gpt-5-mini"
+    assert "hunter2" not in json.dumps(ingestion.observations())
 
 
 def test_what_comes_from_a_journal_is_marked_and_costs_nothing(ingestion):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import itertools
 import logging
 import subprocess
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field, SecretStr
 
 from effectful_agents import NotHandled, Risk, Skill, Tool, handler, harness
 from effectful_agents.errors import Denied, OptionError, ProviderError, Suspended
@@ -22,7 +25,7 @@ from effectful_agents.handlers.policy import GrantEffects, RiskPolicy
 from effectful_agents.harness.launcher import main
 from effectful_agents.messages import Usage
 from effectful_agents.messages.sensitive import hidden, is_secret_name
-from effectful_agents.operations.loop import completion
+from effectful_agents.operations.loop import DecodedToolCall, call_tool, completion
 from effectful_agents.operations.policy import Answer, Decision, Disposition, decide, request_approval
 from effectful_agents.operations.world import now
 from effectful_agents.testing import ScriptedModel, calls, says
@@ -284,3 +287,142 @@ def test_the_launcher_shows_the_lines(tmp_path, monkeypatch, capsys):
     assert shown.out == "Hello.\n"
     assert "call greet: returned, " in shown.err
     assert logging.getLogger("effectful_agents.steps").level == logging.NOTSET
+
+
+class Login(BaseModel):
+    user: str
+    secret: object = None
+    kept_back: str = Field("hunter2", exclude=True)
+
+
+@dataclasses.dataclass
+class Delivery:
+    headers: Any
+    body: Any = b""
+    password: object = ""
+    kept_back: str = dataclasses.field(default="hunter2", repr=False)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [("Authorization", "hunter2")],
+        ("x-api-key", "hunter2"),
+        (b"cookie", b"hunter2"),
+        [{"name": "password", "value": "hunter2"}],
+        {b"password": "hunter2"},
+        {"Password ": ["hunter2", "hunter2"]},
+        Delivery({"password": ["hunter2", "hunter2"]}),
+        Delivery([("token", "hunter2")], password={"a": ("hunter2",)}),
+        Delivery({}, body=bytearray(b"hunter2")),
+        Login(user="ann", secret=["hunter2"]),
+        {"deep": [Login(user="ann", secret={"a": "hunter2"})]},
+        [b"hunter2", bytearray(b"hunter2"), memoryview(b"hunter2")],
+        '{"body": "{\\"password\\": \\"hunter2\\"}"}',
+        SecretStr("hunter2"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_secrets_and_bytes_in_containers_and_objects_are_not_written(lines, value):
+    @Tool.define
+    def send(thing: Any) -> str:
+        """Send it."""
+        return "sent"
+
+    bound = send.__signature__.bind(value)
+    with handler({call_tool: lambda call: ({"content": "sent"}, "sent")}):
+        with handler(StepLogger(length=2000)):
+            call_tool(DecodedToolCall(send, bound, "1", "send"))
+    assert lines.records
+    for line in lines.text:
+        assert "hunter2" not in line
+        assert "send(thing=" in line
+
+
+def test_of_bytes_only_the_number_is_written_and_other_arguments_stay(lines):
+    @Tool.define
+    def send(thing: Delivery, city: str) -> str:
+        """Send it."""
+        return "sent"
+
+    bound = send.__signature__.bind(Delivery({"a": 1}, b"12345"), "Oslo")
+    with handler({call_tool: lambda call: ({"content": "sent"}, "sent")}), handler(StepLogger()):
+        call_tool(DecodedToolCall(send, bound, "1", "send"))
+    (line,) = lines.text
+    assert 'send(thing={"headers": {"a": 1}, "body": "5 bytes", "password": [secret]}, city="Oslo")' in line
+
+
+def test_names_of_secrets_in_arguments_are_known(lines):
+    @Tool.define
+    def put(secret_key: str, pwd: str, auth: str, session_id: str, max_tokens: int, author: str) -> str:
+        """Put it."""
+        return "ok"
+
+    @Skill.define
+    def go() -> str:
+        """Go, with `put`."""
+        raise NotHandled
+
+    given = {**dict.fromkeys(("secret_key", "pwd", "auth", "session_id"), "hunter2"), "max_tokens": 7, "author": "ann"}
+    with handler(harness()), handler(ScriptedModel(calls("put", **given), "ok")), handler(StepLogger(length=1000)):
+        go()
+    (line,) = [record.getMessage() for record in lines.records if record.kind == "tool"]
+    assert "hunter2" not in line
+    assert 'max_tokens=7, author="ann")' in line
+
+
+def test_messages_of_decisions_are_not_written(lines):
+    def refuse(effect):
+        return Decision(Disposition.DENY_STEP, "hosts", "the address of MARY is not allowed")
+
+    with handler(harness()), handler(ScriptedModel(calls("book", city="Oslo"), "No.")), handler({decide: refuse}):
+        with handler(StepLogger(length=0)), contextlib.suppress(Denied):
+            advise("Oslo")
+    assert any(record.kind == "decision" for record in lines.records)
+    assert "MARY" not in "".join(lines.text)
+
+
+@given(st.text())
+def test_fields_of_records_are_on_one_line_too(text):
+    kept, logger = Lines(), logging.Logger("of this test")
+    logger.addHandler(kept)
+    with handler({completion: lambda **_: {**says("x"), "model": text * 300}}), handler(StepLogger(logger)):
+        completion(messages=[])
+    (record,) = kept.records
+    assert getattr(record, "model", "").isprintable()
+    assert len(record.getMessage()) < 5000
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"choices": [{"message": {"tool_calls": [{"id": "1"}]}}]},
+        {"choices": 7, "usage": ["?"]},
+        {"choices": [None], "model": ["a\nb"]},
+        {"model": {"a": 1}},
+    ],
+    ids=str,
+)
+def test_a_reply_in_a_form_of_its_own_has_a_line(lines, capsys, reply):
+    with handler({completion: lambda **_: reply}), handler(StepLogger()):
+        assert completion(messages=[]) is reply
+    (line,) = lines.text
+    assert line.startswith("INFO model")
+    assert line.isprintable()
+    assert capsys.readouterr().err == ""
+
+
+def test_an_error_that_cannot_be_shown_has_a_line_and_an_interruption_says_nothing(lines):
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no")
+
+    for error, told in ((Mute(), "Mute"), (KeyboardInterrupt("password hunter2"), "interrupted")):
+
+        def fail(error=error, **_):
+            raise error
+
+        with handler({completion: fail}), handler(StepLogger()), pytest.raises(type(error)):
+            completion(messages=[])
+        assert lines.records[-1].outcome == told
+    assert "hunter2" not in "".join(lines.text)

@@ -114,9 +114,23 @@ class OpenSpan:
         if self._texts:
             span.record_exception(error)
         else:
-            # Lines of source, and no values; the text of the exception is not among them.
-            frames = "".join(traceback.format_tb(error.__traceback__))
-            span.add_event("exception", {"exception.type": kind, "exception.stacktrace": frames})
+            span.add_event("exception", {"exception.type": kind, "exception.stacktrace": _frames_of(error)})
+
+
+def _frames_of(error: BaseException) -> str:
+    """Where an error was raised, with lines of files, and no values. The text of the error is not among them."""
+    frames = traceback.extract_tb(error.__traceback__)
+    # What is in no file may be a model's code, and then has in it what a program was asked to do.
+    return "".join(
+        traceback.format_list(
+            [
+                traceback.FrameSummary(frame.filename, frame.lineno, frame.name, line="")
+                if frame.filename.startswith("<")
+                else frame
+                for frame in frames
+            ]
+        )
+    )
 
 
 def error_type(error: BaseException) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
 from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, handler, harness
-from effectful_agents.errors import Cancelled, ProviderError, Suspended
+from effectful_agents.errors import Cancelled, Denied, ProviderError, Suspended
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.loop import CallControl
 from effectful_agents.handlers.observability.opentelemetry.conventions import SCHEMA_URL, SECONDS, TOKENS
@@ -17,7 +18,7 @@ from effectful_agents.handlers.policy.manifest import composition_manifest
 from effectful_agents.operations import code
 from effectful_agents.operations.journal import perform_step
 from effectful_agents.operations.loop import completion, send_request
-from effectful_agents.operations.policy import Answer, decide, request_approval
+from effectful_agents.operations.policy import Answer, Decision, Disposition, decide, request_approval
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import interpretation
 from effectful_agents.testing import ScriptedModel, calls, says
@@ -135,6 +136,48 @@ def test_nothing_that_was_said_is_written_down_unless_asked_for(traced):
     assert "LookupError" in written
     for text in ("Utopia", "Atlantis", "sk-secret"):
         assert text not in written
+
+
+def test_lines_of_code_of_a_model_are_not_written_down_unless_asked_for(traced):
+    code = "x = 'MARY of the patients'\nraise LookupError(x + ' is gone')"
+    model = ScriptedModel(calls("exec_code", code=code), "ok")
+    with handler(harness(eval_provider="builtin", type_checker="none")), handler(model), handler(traced.tracer()):
+        advise("Oslo")
+    written = "".join(span.to_json() for span in traced.spans)
+    assert "LookupError" in written
+    assert "<generated " in written
+    assert "is gone" not in written
+    assert "MARY" not in written
+
+
+@pytest.mark.parametrize("content", [False, True])
+def test_keys_and_addresses_among_the_settings_are_never_written_down(traced, content):
+    settings = {
+        "api_key": "hunter2-key",
+        "api_base": "http://hunter2-base",
+        "client_secret": "hunter2-azure",
+        "proxy": "http://u:hunter2-proxy@host",
+        "default_headers": {"Authorization": "Bearer hunter2-header"},
+        "extra_body": {"token": "hunter2-body"},
+    }
+    # The other prompt has the source of this module in it.
+    with handler(harness(model="m", system_prompt="brief", **settings)):
+        with handler({send_request: lambda **_: says("ok")}), handler(traced.tracer(content=content)):
+            advise("Oslo")
+    assert "hunter2" not in "".join(span.to_json() for span in traced.spans)
+
+
+def test_messages_of_decisions_and_questions_are_not_written_down_unless_asked_for(traced):
+    def refuse(effect):
+        return Decision(Disposition.DENY_STEP, "hosts", "the address of MARY is not allowed")
+
+    model = ScriptedModel(calls("weather", city="Oslo"), "ok")
+    with handler(harness()), handler(model), handler({decide: refuse}), handler(traced.tracer()):
+        with contextlib.suppress(Denied):
+            advise("Oslo")
+    written = "".join(span.to_json() for span in traced.spans)
+    assert "deny_step" in written
+    assert "MARY" not in written
 
 
 def test_texts_are_written_down_where_they_are_asked_for(traced):
