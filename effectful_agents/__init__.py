@@ -18,7 +18,7 @@ from effectful_agents.runtime import (
 from effectful_agents.types import Agent, Risk, Skill, Tool
 
 if TYPE_CHECKING:
-    from effectful_agents.handlers.observability import usage
+    from effectful_agents.handlers.observability.usage import usage
 
 __version__ = "0.1.0"
 

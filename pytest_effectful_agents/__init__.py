@@ -78,12 +78,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def _is_forbidden(item: pytest.Item) -> bool | None:
     """Whether a test may not ask real models; None where nothing of pytest's says so."""
-    if _has_cassette(item) and _cassette_mode(item) != "replay":
-        return False
     marks = [mark.name for mark in item.iter_markers() if mark.name in ("forbid_models", "allow_models")]
     if marks:
         return marks[0] == "forbid_models"  # the nearest one
-    return True if item.config.getini("forbid_models") else None
+    if not item.config.getini("forbid_models"):
+        return None
+    # Who records says so for this time; the setting is for all others. A marker or the variable is meant as it stands.
+    return not (_has_cassette(item) and _cassette_mode(item) != "replay")
 
 
 # --- doubles ----------------------------------------------------------------------------------------------------------

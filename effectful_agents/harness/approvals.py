@@ -137,7 +137,7 @@ def _answered(ledger: SqliteLedger, given: argparse.Namespace, answer: Answer) -
         said = checked_answer(question, said)
     ledger.consume(question.token_id, said, now())
     resume = shlex.join([_PROGRAM, "resume", question.run_id, "SCRIPT", "--database", "JOURNAL"])
-    print_text(f"answered; run the script again as before, or: {resume}")
+    print_text(f"answered. Run the script again as before; one that names no run of its own also by: {resume}")
     return 0
 
 

@@ -267,8 +267,8 @@ def completion(**request: Unpack[Request]) -> Response:
 def _forbidden() -> str:
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
     return (
-        f"a real model would be asked{f' by the test `{test}`' if test else ''}, and EFFECTFUL_AGENTS_FORBID_MODELS "
-        "forbids that. Let a `ScriptedModel`, a `SchemaModel` or a `Cassette` of `effectful_agents.testing` answer, or "
+        f"a real model would be asked{f' by the test `{test}`' if test else ''}, which is forbidden: by `forbid_models` "
+        "of pytest, or the variable EFFECTFUL_AGENTS_FORBID_MODELS. Let a `ScriptedModel`, a `SchemaModel` or a `Cassette` of `effectful_agents.testing` answer, or "
         "mark the test with `@pytest.mark.allow_models`."
     )
 

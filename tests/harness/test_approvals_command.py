@@ -116,8 +116,8 @@ def test_a_question_is_answered(run, ledger, words, answer, shown):
     code, out, err = run(what, "1f3a9c2e", *rest, "--by", "ann")
     assert (code, err) == (0, "")
     assert (
-        out
-        == "answered; run the script again as before, or: effectful-agents resume monday SCRIPT --database JOURNAL\n"
+        out == "answered. Run the script again as before; one that names no run of its own also by: "
+        "effectful-agents resume monday SCRIPT --database JOURNAL\n"
     )
     found = ledger.answer_for("monday", MAIL.step_id, "d")
     assert found.answer == dataclasses.replace(answer, by="ann")

@@ -269,6 +269,22 @@ def test_recording(cassette):
     run(tests, passed=3)
 
 
+def test_who_forbids_models_for_a_test_forbids_recording_too(run, monkeypatch):
+    tests = (
+        FORBIDDEN
+        + RECORDED
+        + """
+@pytest.mark.forbid_models
+def test_marked(cassette):
+    with handler(STACK), handler(REAL):
+        pytest.raises(ModelForbidden, capital, "Norway")
+"""
+    )
+    run(tests, "--cassette-mode=record", passed=1)
+    monkeypatch.setenv("EFFECTFUL_AGENTS_FORBID_MODELS", "1")
+    run(tests.replace("@pytest.mark.forbid_models", ""), "--cassette-mode=record", passed=1)
+
+
 # --- the start --------------------------------------------------------------------------------------------------------
 
 

