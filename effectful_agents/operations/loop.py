@@ -266,10 +266,11 @@ def completion(**request: Unpack[Request]) -> Response:
 
 def _forbidden() -> str:
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    asker = f" by the test `{test}`" if test else ""
     return (
-        f"a real model would be asked{f' by the test `{test}`' if test else ''}, which is forbidden: by `forbid_models` "
-        "of pytest, or the variable EFFECTFUL_AGENTS_FORBID_MODELS. Let a `ScriptedModel`, a `SchemaModel` or a `Cassette` of `effectful_agents.testing` answer, or "
-        "mark the test with `@pytest.mark.allow_models`."
+        f"a real model would be asked{asker}, which is forbidden, by `forbid_models` of pytest or by the variable "
+        "EFFECTFUL_AGENTS_FORBID_MODELS. Let a `ScriptedModel`, a `SchemaModel` or a `Cassette` of "
+        "`effectful_agents.testing` answer, or mark the test with `@pytest.mark.allow_models`."
     )
 
 
