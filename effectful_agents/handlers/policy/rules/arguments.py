@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from effectful_agents.encoding import to_jsonable
 from effectful_agents.encoding.handwritten import held_to
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.policy.rules.options import forget_coroutine, plain_function
+from effectful_agents.handlers.policy.rules.parameters import check_schema
 from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
 from effectful_agents.handlers.policy.rules.values import exact, spread
 from effectful_agents.handlers.policy.tools import Tools, chosen_tools, is_call_of
 from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect
-from effectful_agents.types import Tool
 
 __all__ = ["ArgumentRule"]
 
@@ -64,7 +63,7 @@ class ArgumentRule(Rule):
         self._allow = allow
         self._problems = None if schema is None else held_to(schema, f"the `schema` of the rule `{self.name}`")
         if schema is not None:
-            self._check_names(schema)
+            check_schema(schema, self.tools, self.name)
         self._message = message
 
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
@@ -73,14 +72,19 @@ class ArgumentRule(Rule):
             return None
         arguments = {name: exact(value) for name, value in spread(effect.tool, effect.arguments).items()}
         problems = [] if self._problems is None else self._problems(to_jsonable(arguments))
-        said = True if self._allow is None or problems else self._allow(arguments)
-        if not problems and not isinstance(said, bool | Refuse):
-            return self._decision(said)
-        if not problems and said is True:
+        if problems:
+            return self._denied(effect, "; ".join(problems))
+        said = True if self._allow is None else self._allow(arguments)
+        if said is True:
             return None
-        told = said.message if isinstance(said, Refuse) else "; ".join(problems)
-        message = told if isinstance(said, Refuse) and told else self._message or told
-        message = message or f"`{effect.name}` may not be called with these arguments."
+        if said is False:
+            return self._denied(effect)
+        if isinstance(said, Refuse):
+            return Decision(Disposition.DENY_STEP, "arguments", said.message) if said.message else self._denied(effect)
+        return self._decision(said)
+
+    def _denied(self, effect: ProposedEffect, problem: str = "") -> Decision:
+        message = self._message or problem or f"`{effect.name}` may not be called with these arguments."
         return Decision(Disposition.DENY_STEP, "arguments", message)
 
     def _decision(self, said: Any) -> Decision:
@@ -94,58 +98,3 @@ class ArgumentRule(Rule):
             f"`allow` of the rule `{self.name}` returned {type(said).__name__}; it returns True, False, `Refuse(…)`, a "
             "`Decision` or a `Disposition`"
         )
-
-    def _check_names(self, schema: Mapping[str, Any]) -> None:
-        """Refuse a schema that holds no argument to anything, such as one with a name that no tool has."""
-        if not schema.keys() & _ABOUT_ARGUMENTS:
-            shown = ", ".join(f"`{word}`" for word in schema) or "nothing"
-            raise OptionError(
-                f"the `schema` of the rule `{self.name}` says nothing of any argument; it has {shown}. Write "
-                '`{"properties": {"amount": {"maximum": 100}}}`.'
-            )
-        if self.tools is None:
-            return
-        known = {name for tool in self.tools for name in _names_of(tool)}
-        wrong = next((name for name in _named_in(schema) if name not in known), None)
-        if wrong is not None and _ANY not in known:
-            has = ", ".join(f"`{name}`" for name in sorted(known)) or "none"
-            raise OptionError(
-                f"the `schema` of the rule `{self.name}` is about `{wrong}`, which no tool of the rule has; they have "
-                f"{has}."
-            )
-
-
-_OF_THE_SAME = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
-_ABOUT_ARGUMENTS = frozenset(
-    {
-        *("properties", "required", "patternProperties", "additionalProperties", "propertyNames", "minProperties"),
-        *("maxProperties", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "enum", "const"),
-        *("$ref", "$dynamicRef", *_OF_THE_SAME),
-    }
-)
-"""The words of a JSON schema that hold an object to something."""
-
-_ANY = "**"
-
-
-def _names_of(tool: Tool[..., Any]) -> Iterator[str]:
-    """What a tool can be called with, by name; `**` for one that takes any."""
-    if tool.parameters is not None:
-        yield from tool.parameters.get("properties", {})
-        if tool.parameters.get("additionalProperties", True) is not False and not tool.parameters.get("properties"):
-            yield _ANY
-        return
-    for name, parameter in tool.__signature__.parameters.items():
-        yield _ANY if parameter.kind is inspect.Parameter.VAR_KEYWORD else name
-
-
-def _named_in(schema: Any) -> Iterator[str]:
-    """The arguments that a schema is about, by name."""
-    if not isinstance(schema, Mapping):
-        return
-    yield from schema.get("properties", {})
-    yield from schema.get("required", ())
-    for word in _OF_THE_SAME:
-        inner = schema.get(word)
-        for one in inner if isinstance(inner, list) else [inner]:
-            yield from _named_in(one)

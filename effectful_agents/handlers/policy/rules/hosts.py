@@ -11,6 +11,7 @@ from typing import Any
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.policy.rules.options import names_given
+from effectful_agents.handlers.policy.rules.parameters import check_names
 from effectful_agents.handlers.policy.rules.rule import Rule
 from effectful_agents.handlers.policy.rules.values import CONTAINERS, NotUnderstood, parts, text_of
 from effectful_agents.handlers.policy.tools import Tools, chosen_tools, is_call_of
@@ -41,7 +42,8 @@ class HostRule(Rule):
         schemes: Schemes that are allowed.
 
     Raises:
-        OptionError: There is no host, one is no plain name, or `arguments` or `schemes` is no list of names.
+        OptionError: There is no host, one is no plain name, `arguments` or `schemes` is no list of names, or none of
+            `tools` has an argument of that name.
 
     >>> rule = HostRule("example.org", "*.example.org")
     >>> def asked(**arguments):
@@ -66,6 +68,8 @@ class HostRule(Rule):
         self.hosts = tuple(_host(host) for host in hosts)
         self.tools = chosen_tools(tools)
         self.arguments = frozenset(names_given(arguments, "arguments", "of arguments"))
+        if self.arguments != {"url"}:
+            check_names(self.arguments, self.tools, self.name)
         self.schemes = frozenset(names_given(schemes, "schemes", "of schemes"))
 
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
