@@ -259,7 +259,9 @@ def test_what_overlaps_is_one_datum():
     assert rule.restored(said) == "Name: Bob Name: Ann, ann@example.org\nok"
 
 
-@pytest.mark.parametrize("kind", ["Customer [internal]", "a]b", "a\nb", "a\rb", "x" * 61, "", " a", 3])
+@pytest.mark.parametrize(
+    "kind", ["Customer [internal]", "a]b", "a\nb", "a\rb", "x" * 61, "", " a", 3, "a'b", 'a"b', "a\\b"]
+)
 def test_kinds_that_no_mark_can_have(kind):
     with pytest.raises(OptionError, match="no name of a pattern"):
         Redaction(patterns={kind: "x"})
