@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast
 
 from effectful_agents.encoding import decode, dumps, encode
 from effectful_agents.errors import ConfigurationError, DecodingError, EncodingError, GovernanceRefused, OptionError
+from effectful_agents.handlers.policy.attachments import with_attachments
 from effectful_agents.handlers.policy.drafts import governed, mapped, with_texts
 from effectful_agents.handlers.policy.policies import Policy
 from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
@@ -133,7 +135,14 @@ class Governance(Policy):
         return cast(SystemMessage, self._message("ingress", fwd()))
 
     def _message(self, stage: Stage, message: Any) -> Any:
-        return with_texts(message, "content", lambda text: self._passed(stage, text))
+        message = with_texts(message, "content", lambda text: self._passed(stage, text))
+        message = with_attachments(message, lambda text: self._passed(stage, text, "attachment"))
+        parts = message.get("content")
+        if not isinstance(parts, list) or all(part.get("type") == "text" for part in parts):
+            return message
+        for rule in self.rules:
+            parts = rule.parts(stage, parts)
+        return message if parts is message["content"] else {**message, "content": parts}
 
     # --- what is asked of tools ---------------------------------------------------------------------------------------
 
@@ -232,8 +241,13 @@ class Governance(Policy):
 
     # --- rules about texts --------------------------------------------------------------------------------------------
 
-    def _passed(self, stage: Stage, text: str) -> str:
+    def _passed(self, stage: Stage, text: str, what: str = "") -> str:
         """A text as all rules leave it.
+
+        Args:
+            stage: Where it is.
+            text: The text.
+            what: `attachment` for what stands beside texts.
 
         Raises:
             GovernanceRefused: One does not let it pass; a result of a tool then reads so instead.
@@ -241,7 +255,8 @@ class Governance(Policy):
         for rule in self.rules:
             if ("egress" if stage == "leaving" else stage) not in rule.stages:
                 continue
-            said = _said(rule, getattr(rule, stage), text)
+            function = functools.partial(rule.attachment, stage) if what else getattr(rule, stage)
+            said = _said(rule, function, text)
             if isinstance(said, Refuse):
                 error = self._refused(rule.name, stage, said)
                 if stage == "tool_result":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from effectful_agents.errors import OptionError
@@ -83,6 +83,17 @@ class Rule:
     def leaving(self, text: str, /) -> str | Refuse | None:
         """What becomes of a text in the value that leaves a call: by default, as of any that a model wrote."""
         return self.egress(text)
+
+    def attachment(self, stage: str, text: str, /) -> str | Refuse | None:
+        """What becomes of a text that stands beside others, at `ingress` or as a `tool_result`; by default, as there.
+
+        That is the name of a file, the text of a document that is text, or the address of a picture.
+        """
+        return getattr(self, stage)(text)
+
+    def parts(self, stage: str, parts: Sequence[Any], /) -> Sequence[Any]:
+        """What becomes of the parts of a message that is not only text, after the texts in it."""
+        return parts
 
     def call(self) -> contextlib.AbstractContextManager[None]:
         """Entered around each call that the program makes."""
