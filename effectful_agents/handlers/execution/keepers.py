@@ -14,8 +14,8 @@ _BY_METHODS = (ConsumptionLedger, MemoryStore, RunStore)
 def is_keeper(cls: type) -> bool:
     """Whether instances of a class give what anybody has said, and take what is said in their name.
 
-    They decide nothing, so that who reaches one passes by whoever decides. A `Checkpointer` that is no `RunStore` has to
-    derive from it to be known: many a class has `append` and `load`.
+    They decide nothing, so that who reaches one passes by whoever decides. A `Checkpointer` that is no `RunStore` has
+    to derive from it to be known: many a class has `append` and `load`.
 
     >>> from effectful_agents.handlers.memory import InMemoryStore
     >>> is_keeper(InMemoryStore), is_keeper(dict)
