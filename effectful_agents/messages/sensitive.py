@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["PATTERNS", "hidden", "is_secret_name", "replaced", "without_secrets"]
+__all__ = ["PATTERNS", "found_in", "hidden", "is_secret_name", "replaced", "without_secrets"]
 
 
 # None of them takes longer than in proportion to the text: what repeats is bounded.
@@ -38,10 +38,26 @@ def replaced(text: str, patterns: Iterable[tuple[str, re.Pattern[str]]], put: Ca
     return text
 
 
+def found_in(text: str, kind: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Where a pattern finds data in a text: from where to where.
+
+    >>> list(found_in("To ann@example.org", "EMAIL", re.compile(PATTERNS["EMAIL"])))
+    [(3, 18)]
+    """
+    for found in pattern.finditer(text):
+        length = len(_datum(kind, found[0]))
+        if length:
+            yield found.start(), found.start() + length
+
+
 def _put_one(kind: str, found: str, put: Callable[[str, str], str]) -> str:
-    check = _CHECKS.get(kind)
-    datum = found if check is None else _longest(found, check)
+    datum = _datum(kind, found)
     return f"{put(kind, datum)}{found[len(datum) :]}" if datum else found
+
+
+def _datum(kind: str, found: str) -> str:
+    check = _CHECKS.get(kind)
+    return found if check is None else _longest(found, check)
 
 
 def _longest(text: str, check: Callable[[str], bool]) -> str:

@@ -14,7 +14,7 @@ from effectful_agents.runtime import Operation
 if TYPE_CHECKING:
     from effectful_agents.operations.policy import ProposedEffect
 
-__all__ = ["check_amended", "declare_arguments"]
+__all__ = ["check_amended", "declare_arguments", "fits"]
 
 
 def check_amended(effect: ProposedEffect, changed: Mapping[str, Any], who: str) -> None:
@@ -94,7 +94,22 @@ def _problem(effect: ProposedEffect, name: str, value: Any) -> str | None:
     if parameter is None or parameter.annotation is inspect.Parameter.empty:
         return None
     annotation = parameter.annotation
-    adapter = _adapter(tuple[annotation, ...] if parameter.kind is parameter.VAR_POSITIONAL else annotation)
+    return _unlike(value, tuple[annotation, ...] if parameter.kind is parameter.VAR_POSITIONAL else annotation)
+
+
+def fits(value: Any, tp: Any) -> bool:
+    """Whether a value is one of a type, and not its JSON; so is any of a type that nobody can say that of.
+
+    >>> from typing import Literal
+    >>> fits(["a"], list[Literal["a"]]), fits(["b"], list[Literal["a"]])
+    (True, False)
+    """
+    return _unlike(value, tp) is None
+
+
+def _unlike(value: Any, tp: Any) -> str | None:
+    """What keeps a value from being one of a type."""
+    adapter = _adapter(tp)
     if adapter is None:
         return None
     try:

@@ -202,17 +202,24 @@ class StepIds:
         prefix: The identifier of what they are nested in, and `/`; empty for the first.
         depth: How many calls of skills they are nested in.
         run_id: The run that they belong to; empty where there is none.
+        root: Gives out the first identifiers of the run, or of the outermost call; by default this itself.
 
     >>> ids = StepIds()
     >>> ids.next("model"), ids.below(ids.next("tool")).next("call")
     ('000001-model', '000002-tool/000001-call')
     """
 
-    __slots__ = ("_asides", "_outer", "_places", "depth", "opens", "prefix", "run_id", "skill")
+    __slots__ = ("__weakref__", "_asides", "_outer", "_places", "_root", "depth", "opens", "prefix", "run_id", "skill")
 
     def __init__(
-        self, skill: Skill[..., Any] | None = None, prefix: str = "", depth: int = 0, run_id: str = ""
+        self,
+        skill: Skill[..., Any] | None = None,
+        prefix: str = "",
+        depth: int = 0,
+        run_id: str = "",
+        root: StepIds | None = None,
     ) -> None:
+        self._root = root
         self.skill = skill
         self.prefix = prefix
         self.depth = depth
@@ -228,6 +235,11 @@ class StepIds:
 
     def __exit__(self, *_: object) -> None:
         _ids.set(self._outer)
+
+    @property
+    def root(self) -> StepIds:
+        """What gives out the first identifiers: another one in each run, also where two have one name."""
+        return self if self._root is None else self._root
 
     @property
     def depth_inside(self) -> int:
@@ -263,7 +275,7 @@ class StepIds:
 
     def below(self, step_id: str) -> StepIds:
         """Identifiers for what is nested in a step."""
-        return StepIds(self.skill, f"{step_id}/", self.depth, self.run_id)
+        return StepIds(self.skill, f"{step_id}/", self.depth, self.run_id, self.root)
 
     def opening(self, step_id: str) -> StepIds:
         """Identifiers for the call that begins next, which has this identifier already."""
@@ -274,7 +286,8 @@ class StepIds:
     def of_call(self, skill: Skill[..., Any] | None) -> StepIds:
         """Identifiers for a call that begins now, nested in what has these."""
         opens, self.opens = self.opens, False
-        ids = StepIds(skill, self.prefix if opens else f"{self.next('call')}/", self.depth_inside, self.run_id)
+        prefix = self.prefix if opens else f"{self.next('call')}/"
+        ids = StepIds(skill, prefix, self.depth_inside, self.run_id, self.root)
         if opens:
             # What handlers do around the call has its places among the steps of it.
             ids._places, ids._asides = self._places, self._asides

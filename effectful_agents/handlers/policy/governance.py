@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast
 
-from effectful_agents.encoding import decode, dumps, encode
-from effectful_agents.errors import ConfigurationError, DecodingError, EncodingError, GovernanceRefused, OptionError
+from effectful_agents.encoding import encode
+from effectful_agents.errors import ConfigurationError, EncodingError, GovernanceRefused, OptionError
 from effectful_agents.handlers.policy.attachments import with_attachments
 from effectful_agents.handlers.policy.drafts import governed, mapped, with_texts
 from effectful_agents.handlers.policy.policies import Policy
+from effectful_agents.handlers.policy.rewriting import Unfit, rewritten
+from effectful_agents.handlers.policy.rules.options import forget_coroutine, plain_function
 from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
 from effectful_agents.messages import Message, Request, Response, StreamEvent, SystemMessage
-from effectful_agents.operations.amending import check_amended
+from effectful_agents.operations.amending import check_amended, fits
 from effectful_agents.operations.history import admit_message
 from effectful_agents.operations.loop import (
     AssistantResult,
@@ -30,6 +33,7 @@ from effectful_agents.operations.policy import (
     Decision,
     DecisionRecord,
     Disposition,
+    EffectKind,
     ProposedEffect,
     as_decision,
     callers,
@@ -40,7 +44,7 @@ from effectful_agents.operations.policy import (
 from effectful_agents.operations.prompt import PromptSection
 from effectful_agents.operations.steps import StepEvent, emit
 from effectful_agents.operations.world import now
-from effectful_agents.runtime import fwd, handler, implements
+from effectful_agents.runtime import fwd, handler, implements, wait
 from effectful_agents.types import Skill
 
 __all__ = ["Governance"]
@@ -66,11 +70,13 @@ class Governance(Policy):
     Args:
         preconditions: The rules, in the order in which they are asked.
         reflector: Looks at the value of each call that the program makes, in the end: a function or skill of one
-            argument, which returns None, `Refuse(…)`, or another value. One that raises is recorded and passed over.
+            argument, `async` or not, which returns None, `Refuse(…)`, a `Disposition` or `Decision`, or another value.
+            One that raises is recorded and passed over.
         decisions: Gets every record of the decision log, as `DecisionLog().add` does.
 
     Raises:
-        OptionError: One of `preconditions` is no rule.
+        OptionError: One of `preconditions` is no rule, `reflector` is no function, or `decisions` is none or an
+            `async def`.
         GovernanceRefused: From a call: see above.
 
     >>> from effectful_agents import NotHandled, Skill, handler, harness
@@ -102,6 +108,10 @@ class Governance(Policy):
         for rule in self.rules:
             if not isinstance(rule, Rule):
                 raise OptionError(f"`preconditions` are rules; this is {type(rule).__name__}: use `Rule(…)`.")
+        if reflector is not None and not callable(reflector):
+            raise OptionError(f"`reflector` is {reflector!r}; it is a function or a skill of one argument.")
+        if decisions is not None:
+            plain_function(decisions, "`decisions` of a `Governance`")
         self._reflector = reflector
         self._decisions = decisions
         self._installed = 0
@@ -149,7 +159,7 @@ class Governance(Policy):
     def judge(self, effect: ProposedEffect, /) -> Decision:
         said = ALLOW
         for rule in self.rules:
-            if "tool_call" in rule.stages and (effect.tool is not None or effect.replayed):
+            if "tool_call" in rule.stages and (effect.replayed or effect.kind in _CALLS):
                 decision = _of_rule(rule, effect)
                 effect = effect.with_arguments(decision.arguments)
                 said = strictest(said, decision)
@@ -202,20 +212,19 @@ class Governance(Policy):
         return any("egress" in rule.stages for rule in self.rules)
 
     def _leaving(self, value: Any, tp: Any) -> Any:
-        """The value with its texts as the rules amend them."""
+        """The value with its texts as the rules amend them, but for code, and for what cannot be made again."""
         if isinstance(value, str):
             return self._passed("leaving", value)
+        passed = functools.cache(lambda text: self._passed("leaving", text))
+        with contextlib.suppress(EncodingError):  # without texts that could be read
+            mapped(encode(value, tp), passed, names=True)  # a rule may refuse a text that would stay as it is
         try:
-            encoded = encode(value, tp)
-        except EncodingError:  # it has no texts that could be read: a function, say
-            return value
-        amended = mapped(encoded, lambda text: self._passed("leaving", text), names=True)
-        if amended == encoded:
-            return value
-        try:
-            return decode(dumps(amended), tp)
-        except DecodingError as error:
+            made = rewritten(value, passed)
+            if made is not value and fits(value, tp) and not fits(made, tp):
+                raise Unfit(value)
+        except Unfit as error:
             raise self._refused("governance", "leaving", Refuse("What rules made of it is no answer.")) from error
+        return made
 
     def _check_arguments(self, text: str) -> None:
         """Hold a text in the arguments of a tool call to the rules that refuse; what amends them sees the call."""
@@ -228,14 +237,24 @@ class Governance(Policy):
     def _reflected(self, value: Any, reflector: Reflector) -> Any:
         try:
             said = reflector(value)
+            said = wait(said) if inspect.isawaitable(said) else said
+            decision = as_decision(said) if isinstance(said, Decision | Disposition) else None
         except Exception as error:
             _log.exception("the reflector failed; what it was to look at passes")
             self._record("reflector", Decision(reason_code="reflector_error", message=type(error).__name__))
+            return value
+        if decision is not None:
+            if not decision.allows:  # nobody can be asked here
+                raise self._refused("reflector", "reflector", Refuse(decision.message))
             return value
         if isinstance(said, Refuse):
             raise self._refused("reflector", "reflector", said)
         if said is None:
             return value
+        if said is Refuse or (isinstance(said, bool) and not isinstance(value, bool)):
+            raise ConfigurationError(
+                f"the reflector returned {said!r}; it returns None, `Refuse(…)`, or the value that is the answer."
+            )
         self._record("reflector", Decision(reason_code="amended", rule="reflector"))
         return said
 
@@ -276,6 +295,8 @@ class Governance(Policy):
         tell_decided(DecisionRecord(stage=stage, decision=decision, callers=callers(), at=now()))
 
 
+_CALLS = frozenset({EffectKind.TOOL_CALL, EffectKind.DELEGATE})
+
 _STAGES: Mapping[str, Stage] = {"user": "ingress", "system": "ingress", "tool": "tool_result"}
 
 
@@ -284,6 +305,7 @@ def _of_rule(rule: Rule, effect: ProposedEffect) -> Decision:
         said: Any = rule.tool_call(effect)
         if isinstance(said, Refuse):
             said = Decision(Disposition.DENY_STEP, "refused", said.message)
+        forget_coroutine(said)
         decision = as_decision(said)
         check_amended(effect, decision.arguments or {}, f"the rule `{rule.name}`")
     except Exception:
@@ -300,6 +322,7 @@ def _said(rule: Rule, function: Callable[[str], Any], text: str) -> str | Refuse
         return Refuse("A rule could not be applied to it.")
     if said is None or isinstance(said, str | Refuse):
         return said
+    forget_coroutine(said)
     raise ConfigurationError(
         f"the rule `{rule.name}` returned {type(said).__name__}; it returns the text amended, `Refuse(…)` or None."
     )

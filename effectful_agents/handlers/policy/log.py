@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from effectful_agents.handlers.policy.rules.options import plain_function
 from effectful_agents.operations.policy import DecisionRecord, decided
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 
@@ -49,6 +50,8 @@ class DecisionLog(ObjectInterpretation[Any, Any]):
     """
 
     def __init__(self, sink: Callable[[DecisionRecord], None] | None = None) -> None:
+        if sink is not None:
+            plain_function(sink, "`sink` of a `DecisionLog`")
         self._records: list[DecisionRecord] = []
         self._sink = sink
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from effectful_agents.errors import OptionError
+from effectful_agents.handlers.policy.rules.options import is_async
 from effectful_agents.operations.amending import check_amended
 from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect, as_decision, decide, strictest
 from effectful_agents.runtime import ObjectInterpretation, fwd, implements
@@ -60,11 +60,11 @@ class Policy(ObjectInterpretation[Any, Any]):
         if judge is not None:
             if not callable(judge):
                 raise OptionError(f"`judge` is {judge!r}; it is a plain function that gets a `ProposedEffect`.")
-            if inspect.iscoroutinefunction(judge):
-                raise OptionError(
-                    f"`judge` is {judge!r}, which is no plain function: nobody would await it; use `def`."
-                )
             self.judge = judge
+        if is_async(self.judge):
+            raise OptionError(
+                f"`judge` is {self.judge!r}, which is no plain function: nobody would await it; use `def`."
+            )
         self.name = name or getattr(judge, "__name__", type(self).__name__)
 
     def judge(self, effect: ProposedEffect, /) -> Decision | Disposition | None:

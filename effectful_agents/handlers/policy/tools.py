@@ -20,11 +20,15 @@ def chosen_tools(tools: Tools) -> frozenset[Tool] | None:
     """The tools that a rule is for.
 
     Raises:
-        OptionError: They are none.
+        OptionError: They are no tools, or there is not one.
     """
     if tools is None:
         return None
+    if not isinstance(tools, Tool | Iterable):
+        raise OptionError(f"`tools` of a rule are tools, made with `Tool.define`; this is {tools!r}.")
     chosen = frozenset([tools] if isinstance(tools, Tool) else tools)
+    if not chosen:
+        raise OptionError("`tools` of a rule is an empty list, so that it would hold no tool; None stands for all.")
     if not all(isinstance(tool, Tool) for tool in chosen):
         raise OptionError(f"`tools` of a rule are tools, made with `Tool.define`; these are {tools!r}.")
     return chosen

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from effectful_agents.errors import OptionError
+from effectful_agents.handlers.policy.rules.options import names_given
+from effectful_agents.handlers.policy.rules.parameters import check_names
 from effectful_agents.handlers.policy.rules.rule import Rule
 from effectful_agents.handlers.policy.rules.values import CONTAINERS, NotUnderstood, parts, text_of
 from effectful_agents.handlers.policy.tools import Tools, chosen_tools, is_call_of
@@ -40,7 +42,8 @@ class HostRule(Rule):
         schemes: Schemes that are allowed.
 
     Raises:
-        OptionError: There is no host, or one is no plain name.
+        OptionError: There is no host, one is no plain name, `arguments` or `schemes` is no list of names, or none of
+            `tools` has an argument of that name.
 
     >>> rule = HostRule("example.org", "*.example.org")
     >>> def asked(**arguments):
@@ -64,8 +67,10 @@ class HostRule(Rule):
             raise OptionError("a `HostRule` has at least one host.")
         self.hosts = tuple(_host(host) for host in hosts)
         self.tools = chosen_tools(tools)
-        self.arguments = frozenset(arguments)
-        self.schemes = frozenset(schemes)
+        self.arguments = frozenset(names_given(arguments, "arguments", "of arguments"))
+        if self.arguments != {"url"}:
+            check_names(self.arguments, self.tools, self.name)
+        self.schemes = frozenset(names_given(schemes, "schemes", "of schemes"))
 
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
         if not is_call_of(effect, self.tools):
@@ -123,7 +128,7 @@ _NAME = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
 
 
 def _host(host: str) -> str:
-    lower = host.lower()
+    lower = host.lower() if isinstance(host, str) else ""
     if not _is_numeric(lower) and not _NAME.fullmatch(lower.removeprefix("*.")):
         raise OptionError(
             f"`{host}` is no host for a `HostRule`: it is a name such as `example.org`, in its ASCII form, without a "

@@ -12,6 +12,8 @@ from typing import Any
 import pydantic
 
 from effectful_agents.errors import OptionError
+from effectful_agents.handlers.policy.rules.options import names_given
+from effectful_agents.handlers.policy.rules.parameters import check_names
 from effectful_agents.handlers.policy.rules.rule import Rule
 from effectful_agents.handlers.policy.rules.values import CONTAINERS, NotUnderstood, parts
 from effectful_agents.handlers.policy.tools import Tools, chosen_tools, is_call_of
@@ -40,7 +42,8 @@ class PathRule(Rule):
         arguments: Names of arguments whose texts are paths.
 
     Raises:
-        OptionError: There is no folder.
+        OptionError: There is no folder, `arguments` is no list of names, or none of `tools` has an argument of that
+            name.
 
     >>> rule = PathRule("/srv/data", arguments=["file"])
     >>> asked = ProposedEffect(kind="tool_call", name="read", arguments={"file": "/srv/data/../../etc/passwd"})
@@ -58,7 +61,9 @@ class PathRule(Rule):
             raise OptionError("a `PathRule` has at least one folder.")
         self.folders = tuple(Path(os.path.realpath(folder)) for folder in folders)
         self.tools = chosen_tools(tools)
-        self.arguments = frozenset(arguments)
+        self.arguments = frozenset(names_given(arguments, "arguments", "of arguments"))
+        if self.arguments != {"path", "file"}:
+            check_names(self.arguments, self.tools, self.name)
 
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
         if not is_call_of(effect, self.tools):

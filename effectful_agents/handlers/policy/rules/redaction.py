@@ -8,15 +8,16 @@ import hmac
 import re
 import secrets
 import threading
-from collections.abc import Generator, Iterable, Mapping
+import weakref
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any
 
-from effectful_agents.encoding import decode, dumps, encode
-from effectful_agents.errors import EncodingError, OptionError
-from effectful_agents.handlers.policy.drafts import mapped
+from effectful_agents.errors import OptionError
+from effectful_agents.handlers.policy.rewriting import rewritten
+from effectful_agents.handlers.policy.rules.options import names_given
 from effectful_agents.handlers.policy.rules.rule import Rule
 from effectful_agents.messages import Message
-from effectful_agents.messages.sensitive import PATTERNS, replaced
+from effectful_agents.messages.sensitive import PATTERNS, found_in
 from effectful_agents.messages.text import text_for_reading
 from effectful_agents.operations.journal import record
 from effectful_agents.operations.policy import Decision, ProposedEffect
@@ -34,15 +35,22 @@ class Redaction(Rule):
     with a `key` they are the same everywhere. What a mark stands for is known from where the datum is first read to the
     end of the block: a mark that an agent or a memory keeps from an earlier block stays a mark.
 
+    Data are never put back into code: a datum with a quote in it would be a part of the program, and whoever wrote the
+    datum its author. What `exec_code` and its like get, and functions that a call returns, have the marks; a tool that
+    such code calls with a mark gets the datum. So does a tool of yours: one that runs a text as a program, SQL say, is
+    to take the data as parameters beside it. Values that do not come back whole from their JSON stay as they are.
+
     Args:
         kinds: Which of `PATTERNS`; None: all.
-        patterns: Regular expressions of your own, by the name that their mark has.
+        patterns: Regular expressions of your own, by the name that their mark has: up to 60 characters in one line,
+            without brackets. Where what two find overlaps, it is one datum, of the kind of the longer one.
         restore: Whether the data are put back where the model uses a mark that it was shown in this call: in the
             arguments of tools, and in the value that the call returns. The conversation keeps the marks.
         key: A secret of at least 16 bytes, from which marks are made; None for a random one.
 
     Raises:
-        OptionError: There is no such kind, an expression is none, or the key is too short.
+        OptionError: There is no such kind, an expression is none, a name cannot stand in a mark or is one of `kinds`,
+            there is nothing to look for, or the key is too short.
 
     >>> redaction = Redaction(key=b"an example, 16 bytes or more")
     >>> redaction.ingress("Write to ann@example.org and bob@example.org, not to ann@example.org.")
@@ -58,23 +66,20 @@ class Redaction(Rule):
         key: bytes | None = None,
     ) -> None:
         super().__init__("redaction")
-        if isinstance(kinds, str):
-            raise OptionError(f"`kinds` is the text {kinds!r}; it is a list of names, of {', '.join(PATTERNS)}.")
-        chosen = tuple(PATTERNS) if kinds is None else tuple(kinds)
+        chosen = tuple(PATTERNS) if kinds is None else names_given(kinds, "kinds", f"of {', '.join(PATTERNS)}")
         for kind in chosen:
             if kind not in PATTERNS:
                 raise OptionError(f"`{kind}` is not recognized; there are {', '.join(PATTERNS)}, and your `patterns`.")
         if key is not None and not (isinstance(key, bytes) and len(key) >= 16):
             raise OptionError("`key` of `Redaction` is a secret of at least 16 bytes.")
-        self._patterns: list[tuple[str, re.Pattern[str]]] = []
-        for kind, pattern in {**{kind: PATTERNS[kind] for kind in chosen}, **(patterns or {})}.items():
-            try:
-                self._patterns.append((kind, re.compile(pattern)))
-            except re.error as error:
-                raise OptionError(f"the pattern `{kind}` of `Redaction` is no regular expression: {error}") from error
+        own = _own_patterns({} if patterns is None else patterns, chosen)
+        self._patterns = [*((kind, re.compile(PATTERNS[kind])) for kind in chosen), *own]
+        if not self._patterns:
+            raise OptionError("this `Redaction` looks for nothing; give it `kinds` or `patterns`.")
         self.restore = restore
         self._key = key
-        self._keys: dict[str, bytes] = {}
+        # By the run itself and not by its name, which another one may have, in another journal.
+        self._keys: weakref.WeakKeyDictionary[StepIds, bytes] = weakref.WeakKeyDictionary()
         self._marking = threading.RLock()
         self.begin()
 
@@ -119,7 +124,18 @@ class Redaction(Rule):
         if self.restore and from_outside:
             # Whoever writes a mark himself is not to get what it stands for.
             text = _MARK.sub(lambda mark: self._mark("MARK", mark[0]) if mark[0] in self._originals else mark[0], text)
-        return replaced(text, self._patterns, self._mark)
+        spans = _merged(
+            (start, end, kind) for kind, pattern in self._patterns for start, end in found_in(text, kind, pattern)
+        )
+        if not spans:
+            return text
+        marks = [found.span() for found in _MARK.finditer(text) if found[0] in self._originals]
+        made, done = [], 0
+        for start, end, kind in spans:
+            for begin, stop in _outside(start, end, marks):
+                made += [text[done:begin], self._mark(kind, text[begin:stop])]
+                done = stop
+        return "".join([*made, text[done:]])
 
     def _mark(self, kind: str, datum: str) -> str:
         code = hmac.new(self._key_here(), f"{kind}\0{datum}".encode("utf-8", "surrogatepass"), "sha256").hexdigest()
@@ -135,33 +151,70 @@ class Redaction(Rule):
         ids = current_ids()
         if self._key is not None or ids is None or not ids.run_id:
             return self._key or _OF_THIS_PROCESS
-        key = self._keys.get(ids.run_id)
+        key = self._keys.get(ids.root)
         if key is None:
-            with StepIds(prefix="redaction/", run_id=ids.run_id):
-                key = self._keys[ids.run_id] = record(_new_key, str).encode()
+            with StepIds(prefix="redaction/", run_id=ids.run_id, root=ids.root):
+                key = self._keys[ids.root] = record(_new_key, str).encode()
         return key
 
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
-        if not self.restore:
+        if not self.restore or (effect.tool is not None and effect.tool.runs_code):
             return None
-        signature = None if effect.tool is None else effect.tool.__signature__
-        types = {} if signature is None else {name: one.annotation for name, one in signature.parameters.items()}
-        arguments = effect.arguments.items()
-        return Decision(arguments={name: self._restored_in(value, types.get(name, Any)) for name, value in arguments})
-
-    def _restored_in(self, value: Any, tp: Any) -> Any:
-        """A value with the data in the place of the marks in its texts; the same one where there are none."""
-        if isinstance(value, str):
-            return self.restored(value) if type(value) is str else value
-        try:
-            encoded = encode(value, tp)
-            amended = mapped(encoded, self.restored, names=True)
-            return value if amended == encoded else decode(dumps(amended), tp, strict=True)
-        except EncodingError:  # what has no texts that could be read
-            return value
+        return Decision(arguments={name: rewritten(one, self.restored) for name, one in effect.arguments.items()})
 
 
 _MARK = re.compile(r"\[[^\[\]\n]{1,60} [0-9a-f]{8,64}\]")
+_KIND = re.compile(r"[^\[\]\n]{1,60}")
+
+
+def _own_patterns(patterns: Any, ready: Iterable[str]) -> list[tuple[str, re.Pattern[str]]]:
+    if not isinstance(patterns, Mapping):
+        raise OptionError(f"`patterns` is {type(patterns).__name__}; it is a dict of regular expressions by name.")
+    made = []
+    for kind, pattern in patterns.items():
+        if not isinstance(kind, str) or not _KIND.fullmatch(kind) or not kind.isprintable() or kind != kind.strip():
+            raise OptionError(
+                f"{kind!r} is no name of a pattern of `Redaction`: it has 1 to 60 characters in one line, no brackets."
+            )
+        if kind in ready:
+            raise OptionError(f"`{kind}` is ready and a pattern of yours; leave it out of `kinds`, or rename yours.")
+        try:
+            made.append((kind, re.compile(pattern)))
+        except (re.error, TypeError) as error:
+            raise OptionError(f"the pattern `{kind}` of `Redaction` is no regular expression: {error}") from error
+    return made
+
+
+def _merged(spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Spans in their order, with those that overlap as one, of the kind of the longest, or of the first of them.
+
+    >>> _merged([(4, 9, "EMAIL"), (0, 12, "NAME"), (12, 14, "CARD")])
+    [(0, 12, 'NAME'), (12, 14, 'CARD')]
+    """
+    made: list[tuple[int, int, str]] = []
+    longest = 0
+    for start, end, kind in sorted(spans, key=lambda span: span[:2]):
+        if not made or start >= made[-1][1]:
+            made.append((start, end, kind))
+            longest = end - start
+            continue
+        first, last, known = made[-1]
+        made[-1] = first, max(last, end), kind if end - start > longest else known
+        longest = max(longest, end - start)
+    return made
+
+
+def _outside(start: int, end: int, marks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What of a span is outside of these: marks stay as they are."""
+    for begin, stop in marks:
+        if stop <= start or begin >= end:
+            continue
+        if start < begin:
+            yield start, begin
+        start = stop
+    if start < end:
+        yield start, end
+
 
 _OF_THIS_PROCESS = secrets.token_bytes(32)
 

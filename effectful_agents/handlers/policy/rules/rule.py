@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from effectful_agents.errors import OptionError
+from effectful_agents.handlers.policy.rules.options import plain_function
 from effectful_agents.messages import Message
 from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect
 
@@ -26,24 +27,25 @@ class Refuse:
 
 
 type OfText = Callable[[str], str | Refuse | None]
-type OfEffect = Callable[[ProposedEffect], Decision | Disposition | None]
+type OfEffect = Callable[[ProposedEffect], Decision | Disposition | Refuse | None]
 
 
 class Rule:
     """A precondition: it lets something pass (None), amends it, or refuses it.
 
     A rule is made of functions, one for each stage that it has to do with, or is a class with methods of these names.
-    What one amends, the next rule and whatever comes after it sees. One that raises refuses.
+    What one amends, the next rule and whatever comes after it sees. One that raises refuses. None of them is `async`.
 
     Args:
         name: What refusals and the decision log call it.
         ingress: Of a text that enters a conversation from the program or its user: the same text amended, or `Refuse`.
-        tool_call: Of a tool call or delegation that is about to happen: a `Decision`, which may amend the arguments.
+        tool_call: Of a tool call or delegation that is about to happen: a `Decision`, which may amend the arguments, a
+            `Disposition`, or `Refuse`. Code of a model that runs for another reason is one named `code`, with no tool.
         tool_result: Of a text that a tool gives the model: amended, or `Refuse`, and the model is told that instead.
         egress: Of a text that a model wrote, and of texts in the value that leaves a call.
 
     Raises:
-        OptionError: There is nothing that it does.
+        OptionError: There is nothing that it does, or something is no function, or is an `async def`.
 
     >>> Rule("no names", egress=lambda text: text.replace("Smith", "…")).egress("Mr Smith")
     'Mr …'
@@ -63,12 +65,14 @@ class Rule:
         self._functions: dict[str, Any] = {stage: function for stage, function in given.items() if function is not None}
         if not self.stages:
             raise OptionError(f"the rule `{self.name}` does nothing; give it one of {', '.join(given)}.")
+        for stage in (*self.stages, "leaving", "call", "shown", "begin"):
+            plain_function(self._functions.get(stage, getattr(self, stage)), f"`{stage}` of the rule `{self.name}`")
 
     def ingress(self, text: str, /) -> str | Refuse | None:
         """What becomes of a text that enters a conversation."""
         return self._functions["ingress"](text)
 
-    def tool_call(self, effect: ProposedEffect, /) -> Decision | Disposition | None:
+    def tool_call(self, effect: ProposedEffect, /) -> Decision | Disposition | Refuse | None:
         """What becomes of a tool call."""
         return self._functions["tool_call"](effect)
 
