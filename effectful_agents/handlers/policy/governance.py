@@ -17,6 +17,7 @@ from effectful_agents.handlers.policy.policies import Policy
 from effectful_agents.handlers.policy.rewriting import Unfit, rewritten
 from effectful_agents.handlers.policy.rules.options import forget_coroutine, plain_function
 from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
+from effectful_agents.handlers.policy.rules.settings import named, settings_digest
 from effectful_agents.messages import Message, Request, Response, StreamEvent, SystemMessage
 from effectful_agents.operations.amending import check_amended, fits
 from effectful_agents.operations.history import admit_message
@@ -131,7 +132,9 @@ class Governance(Policy):
         stages = sorted({f"governance.{stage}" for rule in self.rules for stage in rule.stages})
         if self._reflector is not None:
             stages.append("governance.reflector")
-        return {"stages": stages, "preconditions": [rule.name for rule in self.rules]}
+        said: dict[str, object] = {"stages": stages, "preconditions": [rule.name for rule in self.rules]}
+        said["rules"] = [{"rule": rule.name, "settings": settings_digest(rule.settings())} for rule in self.rules]
+        return said if self._reflector is None else {**said, "reflector": named(self._reflector)}
 
     # --- what enters a conversation -----------------------------------------------------------------------------------
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.policy.rules.options import plain_function
+from effectful_agents.handlers.policy.rules.settings import named
 from effectful_agents.messages import Message
 from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect
 
@@ -114,6 +115,13 @@ class Rule:
             for stage in ("ingress", "tool_call", "tool_result", "egress")
             if stage in self._functions or getattr(type(self), stage) is not getattr(Rule, stage)
         )
+
+    def settings(self) -> Mapping[str, Any]:
+        """What it is made with, without secrets: the manifest of a stack has a digest of it.
+
+        A class with settings of its own adds them: `return {**super().settings(), "limit": self.limit}`.
+        """
+        return {"rule": named(type(self)), "functions": {name: named(one) for name, one in self._functions.items()}}
 
     def begin(self) -> None:
         """Forget what it remembers: a block of `with handler(…)` begins."""

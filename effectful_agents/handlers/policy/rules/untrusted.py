@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from effectful_agents.errors import MissingHandlerError, OptionError
 from effectful_agents.handlers.policy.rules.rule import Rule
+from effectful_agents.handlers.policy.rules.settings import tool_names
 from effectful_agents.messages.outside import as_data, is_marked, parts_as_data
 from effectful_agents.operations.history import get_history
 from effectful_agents.operations.policy import Decision, Disposition, EffectKind, ProposedEffect
@@ -56,6 +57,10 @@ class UntrustedContent(Rule):
         self.risk = Risk(risk)
         self.then = Disposition(then)
         self.begin()
+
+    def settings(self) -> Mapping[str, Any]:
+        sources, risk, then = tool_names(self.sources), self.risk.name, self.then.name
+        return {**super().settings(), "sources": sources, "risk": risk, "then": then}
 
     def begin(self) -> None:
         self._was_read = False
