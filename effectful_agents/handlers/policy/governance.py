@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast
 
 from effectful_agents.encoding import encode
-from effectful_agents.errors import ConfigurationError, EncodingError, GovernanceRefused, OptionError
+from effectful_agents.errors import ConfigurationError, EncodingError, GovernanceRefused, OptionError, StepDenied
 from effectful_agents.handlers.policy.attachments import with_attachments
 from effectful_agents.handlers.policy.drafts import governed, mapped, with_texts
 from effectful_agents.handlers.policy.policies import Policy
@@ -72,7 +72,8 @@ class Governance(Policy):
         preconditions: The rules, in the order in which they are asked.
         reflector: Looks at the value of each call that the program makes, in the end: a function or skill of one
             argument, `async` or not, which returns None, `Refuse(…)`, a `Disposition` or `Decision`, or another value.
-            One that raises is recorded and passed over.
+            One that raises is recorded and passed over. What a policy denies it, or a limit, comes out of the call:
+            nobody has looked at the answer then. A skill needs the grant of `delegate` where there is `GrantEffects`.
         decisions: Gets every record of the decision log, as `DecisionLog().add` does.
 
     Raises:
@@ -243,6 +244,8 @@ class Governance(Policy):
             said = wait(said) if inspect.isawaitable(said) else said
             decision = as_decision(said) if isinstance(said, Decision | Disposition) else None
         except Exception as error:
+            if isinstance(error, StepDenied) or getattr(error, "ends_call", False):
+                raise  # it was not to look at it, or not to the end: not what a reflector makes of an answer
             _log.exception("the reflector failed; what it was to look at passes")
             self._record("reflector", Decision(reason_code="reflector_error", message=type(error).__name__))
             return value
