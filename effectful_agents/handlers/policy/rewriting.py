@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import enum
 from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pydantic
 
 from effectful_agents.encoding import EncodedFunction, decode, dumps, encode
-from effectful_agents.errors import DecodingError, EncodingError, GovernanceRefused
+from effectful_agents.errors import EncodingError, GovernanceRefused
 from effectful_agents.handlers.policy.drafts import mapped
 from effectful_agents.types.kinds import is_a, name_of_type, names_in
 
@@ -129,18 +130,18 @@ class _Rewriting:
 
     def _of_other(self, value: Any) -> Any:
         kind = type(value)
-        if callable(value) or is_a(value, CodeType):
+        if callable(value) or is_a(value, CodeType, enum.Enum):
             return value
         try:
             encoded = encode(value, kind)
             amended = mapped(encoded, self._change, names=True)
             if amended == encoded or not _is_equal(decode(dumps(encoded), kind), value):
                 return value
-        except (EncodingError, DecodingError):  # it has no texts that could be read, or put back
+        except (EncodingError, ValueError):  # it has no texts that could be read, or put back
             return value
         try:
             return decode(dumps(amended), kind, strict=True)
-        except DecodingError as error:
+        except ValueError as error:
             raise Unfit(value) from error
 
 

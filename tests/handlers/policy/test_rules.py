@@ -163,7 +163,7 @@ def test_arguments_by_predicate_and_schema():
     assert not denied(ArgumentRule(read, lambda arguments: "x" in arguments["path"]), read, "x")
     schema = {"properties": {"path": {"pattern": "^[a-z]+$"}}}
     assert "does not match" in str(denied(ArgumentRule(read, schema=schema), read, "A/../b"))
-    assert not denied(ArgumentRule(fetch, schema=schema), read, "A")
+    assert not denied(ArgumentRule(take, schema=schema), read, "A")
     assert denied(ArgumentRule(None, lambda arguments: 1 / 0), read, "x")
     assert got == ["x", "A"]
     with pytest.raises(OptionError):

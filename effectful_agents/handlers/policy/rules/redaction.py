@@ -43,7 +43,8 @@ class Redaction(Rule):
     Args:
         kinds: Which of `PATTERNS`; None: all.
         patterns: Regular expressions of your own, by the name that their mark has: up to 60 characters in one line,
-            without brackets. Where what two find overlaps, it is one datum, of the kind of the longer one.
+            without brackets, quotes and backslashes. Where what two find overlaps, it is one datum, of the kind of the
+            longer one.
         restore: Whether the data are put back where the model uses a mark that it was shown in this call: in the
             arguments of tools, and in the value that the call returns. The conversation keeps the marks.
         key: A secret of at least 16 bytes, from which marks are made; None for a random one.
@@ -170,7 +171,7 @@ class Redaction(Rule):
 
 
 _MARK = re.compile(r"\[[^\[\]\n]{1,60} [0-9a-f]{8,64}\]")
-_KIND = re.compile(r"[^\[\]\n]{1,60}")
+_KIND = re.compile(r"[^\[\]\"'\\`]{1,60}")  # where it stands in JSON or in code, it ends no text there
 
 
 def _own_patterns(patterns: Any, ready: Iterable[str]) -> list[tuple[str, re.Pattern[str]]]:
@@ -180,7 +181,8 @@ def _own_patterns(patterns: Any, ready: Iterable[str]) -> list[tuple[str, re.Pat
     for kind, pattern in patterns.items():
         if not isinstance(kind, str) or not _KIND.fullmatch(kind) or not kind.isprintable() or kind != kind.strip():
             raise OptionError(
-                f"{kind!r} is no name of a pattern of `Redaction`: it has 1 to 60 characters in one line, no brackets."
+                f"{kind!r} is no name of a pattern of `Redaction`: it has 1 to 60 characters in one line, without "
+                "brackets, quotes and backslashes."
             )
         if kind in ready:
             raise OptionError(f"`{kind}` is ready and a pattern of yours; leave it out of `kinds`, or rename yours.")
