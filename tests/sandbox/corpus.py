@@ -61,9 +61,15 @@ def given() -> dict[str, Any]:
     class Mode(IntFlag):
         A, B = 2, 4
 
+    class Account: ...
+
     @functools.singledispatch
     def show(value: Any) -> Any:
         return value
+
+    @functools.lru_cache
+    def remember(*key: Any) -> str:
+        return repr(key)
 
     @Tool.define
     def double(number: int) -> int:
@@ -95,6 +101,8 @@ def given() -> dict[str, Any]:
         "Color": Color,
         "Point": collections.namedtuple("Point", "x"),
         "show": show,
+        "remember": remember,
+        "Account": Account,
         "double": double,
         "hints_of": hints_of,
         "stands_for": stands_for,

@@ -9,6 +9,7 @@ import doctest
 import io
 import math
 import types
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -324,10 +325,56 @@ def test_values_that_reach_the_machine_are_closed(tmp_path):
             value_of(expression, {"path": tmp_path, "file": file})
 
 
+def test_what_may_be_written_with_a_dot_may_be_asked_for_by_name():
+    source = """
+        class U:
+            def __init__(self): self.name, self.kids = "u", [1]
+        def plain(value):
+            if isinstance(value, list): return [plain(one) for one in value]
+            if hasattr(value, "__dict__"): return {name: plain(one) for name, one in value.__dict__.items()}
+            return value
+        print(plain([U(), 3]), getattr(U(), "__dict__", {}), getattr(3, "__dict__", {}), hasattr(3, "__dict__"))
+        print(hasattr(U(), "__class__"), getattr(3, "__class__").__name__, print.__name__, repr("a".format)[:20])
+    """
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(dedent(source), {})
+    assert printed(dedent(source)) == out.getvalue()
+    with pytest.raises(AttributeError, match="isinstance"):
+        run("class C: pass\nC.mro()")
+
+
+def test_types_with_marks_of_classes_of_the_code():
+    source = """
+        import typing
+        from dataclasses import dataclass, fields
+        from enum import Enum
+        @dataclass(frozen=True)
+        class Unit: name: str
+        class Positive:
+            def __repr__(self): return "Positive()"
+        Metres = typing.Annotated[float, Unit("m"), Positive()]
+        @dataclass
+        class Track:
+            length: Metres
+            parts: list[Metres] | None = None
+            next: typing.Optional["Track"] = None
+            seen: typing.Optional[typing.Annotated[int, Positive]] = None
+        T = typing.TypeVar("T")
+        class Box(typing.Generic[T]): pass
+        class Kind(str, Enum): A = "a"
+        print(Track(1.0), Metres, [one.name for one in fields(Track)])
+        print(Box[int], Box[Unit], typing.Literal[1, "a", Kind.A], typing.Callable[[int], str], list["Track"])
+        print(typing.Optional[Track], typing.List[int] | Unit, int | None, type[Unit], dict[str, typing.Any])
+    """
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(dedent(source), {"__name__": "__main__"})
+    assert printed(dedent(source)) == out.getvalue()
+
+
 def test_what_is_restricted_reads_as_absent():
-    assert value_of("[hasattr((), n) for n in ('__class__', 'index', 'nothing')]") == [False, True, False]
-    with pytest.raises(AttributeError, match="__class__"):
-        value_of("getattr((), '__class__', None)")
+    assert value_of("[hasattr((), n) for n in ('__reduce__', 'index', 'nothing')]") == [False, True, False]
+    with pytest.raises(AttributeError, match="__reduce__"):
+        value_of("getattr((), '__reduce__', None)")
 
 
 def test_a_pattern_reads_what_a_dot_reads():

@@ -167,7 +167,7 @@ _watcher = _Watcher()
 # --- where an exception may be raised -----------------------------------------------------------------------------
 
 _HELPERS = frozenset(
-    {"_strptime", "codecs", "copyreg", "encodings", "keyword", "locale", "reprlib", "stringprep", "types"}
+    {"_strptime", "codecs", "copyreg", "encodings", "keyword", "locale", "reprlib", "stringprep", "threading", "types"}
 )
 """Modules of the library that those which the code may import are made with."""
 

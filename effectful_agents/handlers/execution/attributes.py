@@ -8,9 +8,9 @@ from abc import ABCMeta
 from enum import Enum, EnumType
 from typing import Any
 
-from effectful_agents.handlers.execution.callables import stored
+from effectful_agents.handlers.execution.callables import CALLEE, stored
 from effectful_agents.handlers.execution.exact import exact
-from effectful_agents.handlers.execution.hints import check_hint, is_hint
+from effectful_agents.handlers.execution.hints import subscribed
 from effectful_agents.handlers.execution.kept_back import instead
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
@@ -28,7 +28,7 @@ from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.methods import check_precision
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS, MAX_EXPONENT
-from effectful_agents.handlers.execution.specials import kept
+from effectful_agents.handlers.execution.specials import LISTED, check_parts, kept, listed
 from effectful_agents.handlers.execution.spreading import MET, meet, slices
 from effectful_agents.runtime import Operation
 
@@ -41,6 +41,7 @@ __all__ = [
     "get_item",
     "has_attribute",
     "set_attribute",
+    "stored_as",
     "writable",
 ]
 
@@ -76,7 +77,18 @@ def get_attribute(obj: Any, name: str, default: Any = _MISSING) -> Any:
     return value if type(value) in PLAIN else check_value(value)
 
 
+SPECIAL: dict[str, Any] = {}
+"""Special attributes that are given in versions of their own; filled by a module that this one cannot import."""
+
+
 def _get_unusual(obj: Any, name: str, default: Any) -> Any:
+    if type(name) is str and name in SPECIAL:
+        try:
+            return SPECIAL[name](obj)
+        except AttributeError:
+            if default is _MISSING:
+                raise
+            return default
     if type(name) is str and name in _private and type(obj) in WHOLLY_OWN:
         return check_value(_read(obj, name, default))
     check_name(obj, name)
@@ -138,6 +150,9 @@ class _BoundFormat:
         self._function = function
         self._template = template
 
+    def __repr__(self) -> str:
+        return repr(getattr(self._template, self._function.__name__.strip("_")))
+
     def __call__(self, *args: Any, **kwargs: Any) -> str:
         return self._function(self._template, *args, **kwargs)
 
@@ -167,6 +182,8 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
             raise AttributeError(f"`{name}` of a generator is not available here.")
     elif is_closed(kind):
         raise AttributeError(f"`{name}` of a `{kind.__name__}` is not available here.")
+    elif kind is super and is_of_library(obj.__thisclass__.__module__):
+        raise AttributeError("`super` names a class of your own here.")  # what it skips is there for a reason
     elif issubclass(kind, Operation) and name not in _FUNCTION_NAMES:
         _check_operation(obj, name)
     return obj
@@ -194,7 +211,7 @@ def _check_class(cls: type, name: str) -> None:
     if type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls):
         raise AttributeError(f"`{name}` of a metaclass is not available here.")
     if name == "mro" or (name == "register" and isinstance(cls, ABCMeta) and not is_own(cls)):
-        raise AttributeError(f"`{cls.__name__}.{name}` is not available here.")
+        raise AttributeError(f"`{cls.__name__}.{name}` is not available here{instead('attribute', name)}.")
 
 
 def _attribute_writer(obj: Any, name: str) -> Any:
@@ -205,7 +222,7 @@ def _attribute_writer(obj: Any, name: str) -> Any:
         target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[missing-attribute]
         check_name(target, rest[0])
         writable(target, rest[0])
-        write(*[stored(value) for value in args])
+        write(*[stored_as(rest[0], value) for value in args])
 
     return writer
 
@@ -291,8 +308,10 @@ class _Written:
 
     def __setattr__(self, name: str, value: Any) -> None:
         target = _target_of(self)
+        if isinstance(target, type):
+            check_parts(name, (target,))
         if type(value) not in PLAIN:
-            value = kept(name, value) if isinstance(target, type) else stored(value)
+            value = kept(name, value) if isinstance(target, type) else stored_as(name, value)
         setattr(target, name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -300,6 +319,14 @@ class _Written:
 
 
 _keep_target, _target_of = _Written._target.__set__, _Written._target.__get__
+
+
+def stored_as(name: str, value: Any) -> Any:
+    """What may be kept in an object under a name in the place of this value."""
+    value = stored(value)
+    if name not in LISTED or not callable(value) or isinstance(value, type):
+        return value
+    return lambda *args, **options: listed(CALLEE[0](value)(*args, **options))
 
 
 class _DecimalContext(_Written):
@@ -316,14 +343,16 @@ class _DecimalContext(_Written):
         super().__setattr__(name, value)
 
 
+_HOLDING = frozenset({list, tuple, dict})
+
+
 def get_item(obj: Any, key: Any) -> Any:
     """`obj[key]`."""
     kind = type(obj)
+    if kind in _HOLDING:
+        return check_value(obj[key])
+    if kind is str or kind is bytes:
+        return obj[key]
     if kind.__module__ == SANDBOX and (type(key) is slice or type(key) is tuple):
         meet()  # the code gets the slice as a value
-    value = obj[key]
-    if kind is str or kind is bytes:
-        return value
-    if is_hint(value):
-        check_hint(value)
-    return check_value(value)
+    return check_value(subscribed(obj, key))

@@ -55,7 +55,7 @@ _FIT = (
     *(calendar.Calendar, calendar.TextCalendar, calendar.HTMLCalendar),
     *(difflib.SequenceMatcher, difflib.Differ, difflib.HtmlDiff, graphlib.TopologicalSorter),
     *(queue.Queue, queue.LifoQueue, queue.PriorityQueue, queue.SimpleQueue),
-    *(numbers.Number, numbers.Complex, numbers.Real, numbers.Rational, numbers.Integral),
+    *(numbers.Number, numbers.Complex, numbers.Real),
     *(getattr(collections.abc, name) for name in collections.abc.__all__),
 )
 """The classes of the library from which a class of the code may derive, beside exceptions."""

@@ -6,7 +6,6 @@ import array
 import collections
 import enum
 import functools
-import io
 import re
 import types
 from abc import ABCMeta
@@ -16,6 +15,7 @@ from typing import Any
 
 from effectful_agents.handlers.execution import methods, sizes
 from effectful_agents.handlers.execution.callbacks import ALIASES, CACHED, calls_nothing, is_enumeration
+from effectful_agents.handlers.execution.descriptors import STREAMS, checked_descriptor, checked_unbound, refuse
 from effectful_agents.handlers.execution.kinds import (
     DOCUMENTED,
     PLAIN,
@@ -31,6 +31,7 @@ from effectful_agents.handlers.execution.kinds import (
     is_stand_in,
 )
 from effectful_agents.handlers.execution.names import is_private, is_standard
+from effectful_agents.handlers.execution.streams import UNCOUNTED, stream
 from effectful_agents.runtime import Operation
 
 __all__ = ["CALLEE", "OwnDispatch", "allowed", "answering", "check_fields", "guarded", "returned", "stored"]
@@ -85,7 +86,11 @@ def returned(value: Any) -> Any:
         TypeError: It is something that the code cannot call.
     """
     kind = type(value)
-    if kind in PLAIN or kind.__module__ == SANDBOX or not callable(value):
+    if kind in PLAIN or kind.__module__ == SANDBOX:
+        return value
+    if kind in UNCOUNTED:
+        return stream(value)
+    if not callable(value):
         return value
     return value if kind is type and value in _KINDS else _looked_at(guarded(value))
 
@@ -186,7 +191,7 @@ def _checked_wrapper(wrapper: Any) -> Any:
     if all(part is other for part, other in zip(parts, checked, strict=True)):
         return wrapper
     if kind not in _WRAPPERS:
-        _refuse(wrapper)
+        refuse(wrapper)
     return kind(*checked, *again, **(wrapper.keywords if kind is functools.partialmethod else {}))
 
 
@@ -211,7 +216,7 @@ def guarded(function: Any) -> Any:
     if kind in _METHODS:
         return _checked_method(function)
     if kind in _DESCRIPTORS:
-        return _checked_descriptor(function)
+        return checked_descriptor(function)
     if issubclass(kind, type):
         return _checked_class(function)
     if isinstance(function, functools.partial):
@@ -225,13 +230,8 @@ def guarded(function: Any) -> Any:
         guarded(function.__wrapped__)
         return function
     if is_closed(kind) or (isinstance(function, Operation) and is_foreign(getattr(function, "__module__", None))):
-        _refuse(function)
+        refuse(function)
     return function
-
-
-def _refuse(function: Any) -> Any:
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    raise TypeError(f"`{name}` is not available here.")
 
 
 def _checked_function(function: types.FunctionType) -> Any:
@@ -239,18 +239,18 @@ def _checked_function(function: types.FunctionType) -> Any:
         return function
     module = function.__globals__.get("__name__")
     if is_stand_in(module) and _makes_a_stand_in(function.__code__.co_qualname):
-        _refuse(function)
+        refuse(function)
     if not is_standard(module) or module == SANDBOX:
         # The program's own, unless it has imported it: what a module holds is as far away as the module.
-        return _refuse(function) if is_foreign(module) and "." not in function.__code__.co_qualname else function
+        return refuse(function) if is_foreign(module) and "." not in function.__code__.co_qualname else function
     name = function.__code__.co_name  # `wraps` has perhaps given it another name
     if name == "register" and module == "functools":  # of a dispatcher of the program; the code's own have another
-        _refuse(function)
+        refuse(function)
     is_method = "." in function.__code__.co_qualname
     if name == "__format__" and is_inside(module):
-        return _checked_unbound(function)
+        return checked_unbound(function)
     if not is_inside(module) or not is_method or not ("<locals>" in function.__code__.co_qualname or _is_public(name)):
-        _refuse(function)
+        refuse(function)
     return function
 
 
@@ -266,8 +266,10 @@ class OwnDispatch:
 
 def _checked_bound(method: types.MethodType) -> None:
     target = method.__func__
+    if method.__name__ in _CLEARING and isinstance(method.__self__, type) and not is_own(method.__self__):
+        refuse(method)  # where that class is written in Python
     if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and method.__name__ == "register":
-        _refuse(method)
+        refuse(method)
     if isinstance(method.__self__, OwnDispatch):
         return
     if isinstance(target, types.FunctionType):
@@ -298,7 +300,7 @@ def _defined(define: types.MethodType, /, *args: Any, **options: Any) -> Any:
         if callable(function) and not (
             isinstance(function, types.FunctionType) and function.__builtins__ is RESTRICTED
         ):
-            _refuse(function)
+            refuse(function)
     return define(*args, **options)
 
 
@@ -315,19 +317,21 @@ def _checked_method(method: Any) -> Any:
     if target is None or isinstance(target, types.ModuleType):
         module = getattr(method, "__module__", None) if target is None else target.__name__
         if is_standard(module):
-            _refuse(method)  # the vetted ones have been let through
+            refuse(method)  # the vetted ones have been let through
         return method
     if not is_readable_special(name):
-        _refuse(method)
+        refuse(method)
     if name == "__call__" and callable(target):
         guarded(target)
+    elif name in _CLEARING and _is_remembering(target):
+        refuse(method)
     elif isinstance(target, type):
         if is_closed(target) or issubclass(target, type):
-            _refuse(method)
+            refuse(method)
     elif is_closed(type(target)):
-        _refuse(method)
+        refuse(method)
     if name in ("__setattr__", "__delattr__"):
-        _refuse(method)
+        refuse(method)
     other = methods.instead_of(type(target), name)
     if other is not None:
         return functools.partial(other, target)
@@ -341,57 +345,36 @@ def _checked_method(method: Any) -> Any:
     return method
 
 
-_STREAMS = (io.StringIO, io.BytesIO)
+_CLEARING = frozenset({"cache_clear", "clear_cache"})
+
+
+def _is_remembering(target: Any) -> bool:
+    """Whether a function, or a class, remembers something that the code did not put there alone."""
+    if isinstance(target, type):
+        return not is_own(target)
+    return getattr(getattr(target, "__wrapped__", None), "__builtins__", None) is not RESTRICTED
+
+
 _SIZED = (
     *(str, bytes, bytearray, list, tuple, dict, set, frozenset, int, float, range),
-    *(array.array, collections.deque, *_STREAMS),
+    *(array.array, collections.deque, *STREAMS),
+    *(type({}.keys()), type({}.items()), memoryview),
 )
-
-
-def _checked_descriptor(descriptor: Any) -> Any:
-    """A method that is bound to nothing: `str.upper`."""
-    owner, name = descriptor.__objclass__, descriptor.__name__
-    if (
-        is_closed(owner)
-        or issubclass(owner, type)
-        or not is_readable_special(name)
-        or name in ("__setattr__", "__delattr__")
-    ):
-        _refuse(descriptor)
-    other = methods.instead_of(owner, name)
-    if other is not None:
-        return other
-    if name == "__format__":
-        return _checked_unbound(descriptor)
-    if owner.__module__ in ("builtins", "array", "collections") or owner in _STREAMS:
-        if name in sizes.FORMATS:
-            return sizes.FORMATS[name]
-        if name in methods.CHECKS:
-            return _checked_unbound(descriptor)
-    return descriptor
-
-
-def _checked_unbound(descriptor: Any) -> Any:
-    # A function, as it has to take a `self` where it stands in a class.
-    def checked(target: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return methods.checked_descriptor(descriptor, target, *args, **kwargs)
-
-    return checked
 
 
 def _checked_class(cls: type) -> Any:
     if is_closed(cls) or issubclass(cls, type):
-        _refuse(cls)
+        refuse(cls)
     if issubclass(cls, BaseException):
         if not issubclass(cls, Exception):
-            _refuse(cls)
+            refuse(cls)
         return cls
     if cls.__module__ == SANDBOX:
         return cls
     if is_stand_in(cls.__module__):
-        _refuse(cls)  # the guards make objects of it; those that the code makes have been let through
+        refuse(cls)  # the guards make objects of it; those that the code makes have been let through
     if not is_standard(cls.__module__):
-        return _refuse(cls) if is_foreign(cls.__module__) else cls
+        return refuse(cls) if is_foreign(cls.__module__) else cls
     if cls.__module__ == "builtins" or is_private(cls.__name__):
-        _refuse(cls)  # the vetted ones have been let through
+        refuse(cls)  # the vetted ones have been let through
     return cls

@@ -48,8 +48,8 @@ DIRECT: set[int] = set()
 DIRECT_METHODS: dict[type, frozenset[str]] = {
     str: frozenset(
         [
-            *("split", "splitlines", "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold"),
-            *("swapcase", "startswith", "endswith", "find", "index", "count", "isdigit", "isalpha", "isalnum"),
+            *("split", "splitlines", "strip", "lstrip", "rstrip"),
+            *("startswith", "endswith", "find", "index", "count", "isdigit", "isalpha", "isalnum"),
             *("isspace", "isupper", "islower", "isidentifier", "isnumeric", "isdecimal", "istitle", "isascii"),
             *("isprintable", "partition", "removeprefix", "removesuffix"),
         ]
@@ -60,7 +60,7 @@ DIRECT_METHODS: dict[type, frozenset[str]] = {
     int: frozenset(["bit_length", "bit_count", "is_integer", "as_integer_ratio", "conjugate"]),
     float: frozenset(["is_integer", "as_integer_ratio", "hex", "conjugate"]),
     tuple: frozenset(["index", "count"]),
-    bytes: frozenset(["hex", "startswith", "endswith", "find", "split", "strip"]),
+    bytes: frozenset(["startswith", "endswith", "find", "split", "strip"]),
 }
 """Methods of the built-in classes of which the same is true."""
 
@@ -148,7 +148,7 @@ def believes(function: Any) -> bool:
     if isinstance(function, types.FunctionType) and module == "enum":
         return True
     if module is None and owner is not None:
-        module = (owner if isinstance(owner, type) else type(owner)).__module__
+        module = library_base(owner if isinstance(owner, type) else type(owner)).__module__
     return type(module) is str and module.partition(".")[0] in _BELIEVING
 
 
@@ -164,7 +164,7 @@ def is_enumeration(function: Any) -> bool:
     return isinstance(function, EnumType) and not is_own(function)
 
 
-PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "texts"))
+PASSING = frozenset(f"{__name__.rpartition('.')[0]}.{name}" for name in ("decimals", "quoting", "texts"))
 """Where functions pass on to the library what they are given."""
 
 _ARITHMETIC = frozenset({"math", "cmath", "binascii", "unicodedata", "_struct", "_operator"})

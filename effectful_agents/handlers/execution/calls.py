@@ -36,7 +36,9 @@ from effectful_agents.handlers.execution.callbacks import (
 )
 from effectful_agents.handlers.execution.decimals import check_fraction, check_made_number
 from effectful_agents.handlers.execution.exact import exact_count
+from effectful_agents.handlers.execution.growing import CASES
 from effectful_agents.handlers.execution.hints import check_made_type
+from effectful_agents.handlers.execution.keys import is_fixed
 from effectful_agents.handlers.execution.kinds import (
     PLAIN,
     RESTRICTED,
@@ -50,7 +52,7 @@ from effectful_agents.handlers.execution.kinds import (
 )
 from effectful_agents.handlers.execution.makers import checked_arguments
 from effectful_agents.handlers.execution.sizes import check_bits
-from effectful_agents.handlers.execution.streams import in_pieces, stream, taken
+from effectful_agents.handlers.execution.streams import in_pieces, mapped, stream, taken
 
 __all__ = ["apply", "callee", "check_members"]
 
@@ -78,13 +80,16 @@ def callee(function: Any) -> Any:
         names = DIRECT_METHODS.get(type(function.__self__))
         if names is not None:
             name = function.__name__
-            if name in names:
+            if name in names or (name in CASES and len(function.__self__) <= _SHORT):
                 return function
             if name in methods.CHECKS:
                 return functools.partial(methods.checked_call, function)
     elif kind is types.MethodType and getattr(function.__func__, "__builtins__", None) is RESTRICTED:
         return function
     return _slow_callee(function, kind)
+
+
+_SHORT = sizes.WORTH_COUNTING // 3
 
 
 def _slow_callee(function: Any, kind: type) -> Any:
@@ -139,7 +144,7 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if kwargs:
         kwargs = {name: _argument(value, keeps, function) for name, value in kwargs.items()}
     if keeps and _is_keyed(inner):
-        args = tuple(map(in_pieces, args))
+        args = tuple([in_pieces(mapped(one) if _fills_mapping(inner) else one) for one in args])
     if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
         given = args[1] if len(args) > 1 else kwargs.get("names", ())
         pairs = [one[1] for one in given if isinstance(one, tuple)] if isinstance(given, list) else [args[1:]]
@@ -147,6 +152,8 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(function, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
         check_fields(function.__self__)
     _check_amounts(inner, args, kwargs)
+    if CACHED in (type(function), type(getattr(function, "__func__", None))):
+        function = _unkept(function, args, kwargs)
     made = function(*args, **kwargs)
     # What came about in it, without a step that counts, is noticed before anything is done with it.
     limits.tick()
@@ -164,6 +171,15 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 _WORD = 1 << 64
+
+
+def _unkept(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What is called in the place of a function of the program that keeps what it gave, if it is not to keep this."""
+    cached = function if type(function) is CACHED else function.__func__
+    wrapped = cached.__wrapped__
+    if getattr(wrapped, "__builtins__", None) is RESTRICTED or is_fixed((args, kwargs)):
+        return function
+    return wrapped if cached is function else types.MethodType(wrapped, function.__self__)
 
 
 def _within(function: Any) -> Any:
@@ -223,6 +239,8 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         sizes.check_count(args[0])
         if not isinstance(args[0], int) and hasattr(type(args[0]), "__index__"):
             raise TypeError(f"`{function.__name__}` takes an `int` here, not what has an `__index__`.")
+        if isinstance(args[0], str):
+            methods.CHECKS["encode"](*args, **kwargs)
     elif args and function is str:
         showing.check_shown(args[0])
     elif module == "_struct":
@@ -287,6 +305,13 @@ def _is_keyed(function: Any) -> bool:
     function, _ = _built(function, ())
     name = getattr(function, "__name__", None)
     return function in _KEYED if isinstance(function, type) else name in methods.KEYED_METHODS or name in _COUNTING
+
+
+def _fills_mapping(function: Any) -> bool:
+    """Whether a function puts pairs into a dictionary, and not values into a set."""
+    function, _ = _built(function, ())
+    owner = getattr(function, "__objclass__", None) or type(getattr(function, "__self__", None))
+    return issubclass(function if isinstance(function, type) else owner, dict)
 
 
 _COUNTING = frozenset({"mode", "multimode"})

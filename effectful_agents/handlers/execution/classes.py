@@ -14,7 +14,7 @@ from effectful_agents.handlers.execution.calls import check_members
 from effectful_agents.handlers.execution.kinds import is_own
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.names import is_attribute
-from effectful_agents.handlers.execution.specials import inherited, kept
+from effectful_agents.handlers.execution.specials import check_inherited_parts, check_parts, inherited, kept
 
 __all__ = ["NAMES_OF", "build_class"]
 
@@ -56,6 +56,7 @@ class _Maker:
         for key, value in list(names.items()):
             if self._prepared.get(key) is value:
                 continue
+            check_parts(key, bases)
             other = _slots(value) if key == "__slots__" else kept(key, value)
             if other is not value:
                 dict.__setitem__(names, key, other)  # that of an enumeration takes no name twice
@@ -63,6 +64,7 @@ class _Maker:
             values = [names[key] for key in getattr(names, "_member_names", ())]
             for base in bases:
                 check_members(base, values)
+        check_inherited_parts(bases)
         for key, value in inherited(bases).items():
             names.setdefault(key, value)
         return self._metaclass(name, bases, names, **keywords)

@@ -36,7 +36,7 @@ class DisplayPolicy(PatternPolicy):
         node = self.node_contents_visit(node)
         count = ast.Constant(node.keys.count(None))
         node.values = [
-            call(value, "_spread_", value, count) if key is None else value
+            call(value, "_pairs_", value, count) if key is None else value
             for key, value in zip(node.keys, node.values, strict=True)
         ]
         return node
@@ -108,7 +108,8 @@ class DisplayPolicy(PatternPolicy):
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         node = self.node_contents_visit(node)
         if node.conversion != -1 or node.format_spec is None:
-            node.value = call(node.value, "_shown_", node.value)
+            guard = {ord("r"): "_shown_repr_", ord("a"): "_shown_ascii_"}.get(node.conversion, "_shown_")
+            node.value = call(node.value, guard, node.value)
         if node.format_spec is None:
             return node
         value = node.value

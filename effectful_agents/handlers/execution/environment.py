@@ -47,7 +47,7 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.metaclasses import type_
 from effectful_agents.handlers.execution.modules import guarded_import
 from effectful_agents.handlers.execution.printing import PrintCollector, print_
-from effectful_agents.handlers.execution.specials import operand
+from effectful_agents.handlers.execution.specials import listed, operand
 from effectful_agents.handlers.execution.standard import hints_of
 from effectful_agents.handlers.execution.waiting import awaited
 from effectful_agents.types.local_types import TYPE_HINTS
@@ -204,6 +204,7 @@ RESTRICTED |= {
     "__name__": "builtins",
     TYPE_HINTS: hints_of,
     "_add_": sizes.add,
+    "_and_": spreading.both,
     "_annotated_": annotated,
     "_apply_": calls.apply,
     "_awaited_": awaited,
@@ -223,29 +224,37 @@ RESTRICTED |= {
     "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
     "_joined_": showing.joined,
     "_kept_": limits.kept_flying,
+    "_listed_": listed,
     "_looped_": streams.looped,
     "_lshift_": sizes.lshift,
     "_mapping_": matching.mapping_parts,
     "_mod_": sizes.mod,
     "_mul_": sizes.mul,
     "_named_": reading.named,
+    "_names_": spreading.spread_names,
     "_opened_": opened,
     "_operand_": operand,
+    "_or_": spreading.either_of,
+    "_pairs_": spreading.spread_pairs,
     "_pow_": sizes.power,
     "_print_": PrintCollector,
     "_raisable_": raisable,
     "_returned_": returned,
     "_sequence_": matching.sequence_parts,
     "_shown_": showing.shown,
+    "_shown_ascii_": showing.shown_as_ascii,
+    "_shown_repr_": showing.shown_as_repr,
     "_slices_": spreading.slices,
     "_special_": reading.special,
     "_spread_": spreading.spread,
+    "_sub_": spreading.sub,
     "_tick_": limits.tick,
     "_told_": limits.told,
     "_unpack_sequence_": guarded_unpack_sequence,
     "_unpacked_": spreading.unpacked,
     "_with_": within,
     "_write_": writable,
+    "_xor_": spreading.exclusive,
     "__metaclass__": type,
 }
 for _known in (typing.NamedTuple, typing.TypedDict):

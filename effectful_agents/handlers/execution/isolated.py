@@ -86,10 +86,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             if request["mode"] != "exec":
                 given["value"] = crossing.dump(value)
         except Exception as error:
-            given["error"] = [
-                type(error).__name__,
-                str(error) if not isinstance(error, KeyError) else summary(error)[10:],
-            ]
+            given["error"] = [type(error).__name__, _text_of(error)]
             given["trace"] = describe_exception(error)
             if isinstance(error, CodeStopped):
                 given["stopped"] = [type(error).__name__, error.limit, error.value]
@@ -98,6 +95,13 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         _collect(given, before, env)
     given["printed"] = printed.getvalue()
     return given
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        return f"{str(error) if not isinstance(error, KeyError) else summary(error)[10:]}"
+    except Exception:  # its own `__str__` fails
+        return "<exception str() failed>"
 
 
 def _carried_out(request: dict[str, Any], env: dict[str, Any]) -> Any:

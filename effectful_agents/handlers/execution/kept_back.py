@@ -51,6 +51,7 @@ _ATTRIBUTES: Mapping[str, str] = {
     "__mro__": "`isinstance` and `issubclass` tell what a class derives from",
     "__bases__": "`isinstance` and `issubclass` tell what a class derives from",
     "__base__": "`isinstance` and `issubclass` tell what a class derives from",
+    "mro": "`isinstance` and `issubclass` tell what a class derives from",
     "__subclasses__": "keep the classes in a list of your own; `__init_subclass__` may add them to it",
     "__dataclass_fields__": "use `dataclasses.fields`",
     "__wrapped__": "keep the function under a name of its own",
@@ -66,14 +67,15 @@ _ATTRIBUTES: Mapping[str, str] = {
 }
 
 _MODULES: Mapping[str, str] = {
-    **dict.fromkeys(("os", "pathlib", "shutil", "glob", "tempfile", "fileinput", "zipfile", "gzip"), _FILES),
+    **dict.fromkeys(("os", "pathlib", "shutil", "glob", "tempfile", "fileinput", "zipfile", "tarfile", "gzip"), _FILES),
     **dict.fromkeys(("sys", "subprocess", "platform", "signal", "ctypes", "resource", "gc"), _NO_MACHINE),
     **dict.fromkeys(("socket", "http", "requests", "httpx", "aiohttp", "urllib", "ssl", "smtplib"), _NO_NETWORK),
     **dict.fromkeys(("threading", "multiprocessing", "concurrent", "asyncio", "trio", "anyio"), _NO_THREADS),
     **dict.fromkeys(("numpy", "pandas", "scipy", "polars"), _ARRAYS),
     **dict.fromkeys(("pickle", "marshal", "shelve", "yaml"), "`json` writes and reads values"),
     **dict.fromkeys(("traceback", "inspect", "dis"), _ERRORS),
-    "logging": "`print` what you want to see",
+    **dict.fromkeys(("logging", "warnings"), "`print` what you want to see"),
+    "zlib": "nothing here packs or unpacks; `hashlib` makes checksums, and `base64` makes texts of bytes",
     "typing_extensions": "`typing` has what there is",
     "secrets": "`random` and `uuid` have what there is",
     "dateutil": "use `datetime`",

@@ -10,10 +10,11 @@ from typing import Any
 
 from effectful_agents.handlers.execution.bases import base_of
 from effectful_agents.handlers.execution.callables import stored
-from effectful_agents.handlers.execution.hints import check_hint
+from effectful_agents.handlers.execution.exact import exact
+from effectful_agents.handlers.execution.hints import check_hint, check_making, is_form
 from effectful_agents.handlers.execution.kinds import SANDBOX, is_own
 from effectful_agents.handlers.execution.names import is_attribute
-from effectful_agents.handlers.execution.streams import stream
+from effectful_agents.handlers.execution.streams import mapped, stream
 
 __all__ = ["check_new_attribute", "checked_arguments"]
 
@@ -22,20 +23,24 @@ _OTHERS = frozenset({types.BuiltinFunctionType, types.MethodType, types.MethodDe
 type _Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-_REMEMBERING = frozenset({"ipaddress", "zoneinfo", "zoneinfo._common"})
+_REMEMBERING = frozenset({"ipaddress", "re", "zoneinfo", "zoneinfo._common"})
 """Where the library keeps what it made of its arguments, for the whole program, and trusts their methods."""
+
+_TOGETHER = frozenset({"__or__", "__ror__", "copy_with"})
+"""Methods of types that put them together with others."""
 
 
 def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
-    """The arguments for a function, read once, if it makes something of names."""
+    """The arguments for a function, read once, if it makes something of names or of types, or remembers them."""
     for name in kwargs:
         if name.startswith("__") and name.endswith("__"):  # as an attribute the library would find it
             raise TypeError(f"`{name}` is no name for an argument here.")
     if getattr(function, "__module__", None) in _REMEMBERING:
         for value in (*args, *kwargs.values()):
             for part in value if type(value) in (tuple, list) else (value,):
-                if is_own(type(part)):
+                if is_own(type(exact(part))) and not callable(part):
                     raise TypeError(f"`{function.__name__}` takes plain values here, not those of a class of your own.")
+    _check_types_made(function, args)
     if type(function) in _OTHERS:
         return args, kwargs
     if isinstance(function, EnumType):
@@ -43,6 +48,24 @@ def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     if function is typing.NamedTuple or function is typing.TypedDict:
         return _typed_fields(function, args, kwargs)
     return _namespace(args, kwargs) if _makes_namespace(function) else (args, kwargs)
+
+
+def _check_types_made(function: Any, args: tuple[Any, ...]) -> None:
+    """Look at what a type is to be made of where a method does that, or goes by it."""
+    name = getattr(function, "__name__", None)
+    if name not in _TOGETHER and name != "__getitem__" and name != "dispatch":
+        return
+    owner = getattr(function, "__self__", None)
+    if owner is None or isinstance(owner, types.ModuleType):
+        owner, args = (args[0], args[1:]) if args else (None, ())
+    if name == "dispatch" and getattr(function, "__module__", None) == "functools":
+        if not isinstance(owner, type):  # its cache is the program's
+            raise TypeError("`dispatch` takes a class.")
+    elif name == "__getitem__":
+        for key in args:
+            check_making(owner, key)
+    elif is_form(owner) or isinstance(owner, type):
+        check_hint(args, kept=True)
 
 
 def _makes_namespace(function: Any) -> bool:
@@ -56,7 +79,7 @@ def _makes_namespace(function: Any) -> bool:
 
 def _namespace(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
     """The arguments of a `SimpleNamespace`, whose names become attributes; a mapping comes as names, too."""
-    owner, given = args[:-1], dict(args[-1]) if args and isinstance(args[-1], Mapping) else {}
+    owner, given = args[:-1], dict(mapped(args[-1])) if args and isinstance(args[-1], Mapping) else {}
     for name, value in given.items():
         check_new_attribute(name)
         stored(value)

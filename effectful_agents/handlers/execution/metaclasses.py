@@ -8,6 +8,7 @@ from abc import ABCMeta
 from enum import EnumType
 from typing import Any
 
+from effectful_agents.handlers.execution.hints import check_hint
 from effectful_agents.handlers.execution.kinds import REPLACED, VETTED
 
 __all__ = ["ABCMeta_", "EnumType_", "OfMetaclasses", "type_"]
@@ -35,9 +36,11 @@ class OfMetaclasses(type):
         return issubclass(subclass, cls._real)
 
     def __getitem__(cls, key: Any) -> Any:
+        check_hint(key)
         return types.GenericAlias(cls, key)
 
     def __or__(cls, other: Any) -> Any:
+        check_hint(other, kept=True)
         return typing.Union[cls, other]  # noqa: UP007 - they are values here
 
     def __repr__(cls) -> str:

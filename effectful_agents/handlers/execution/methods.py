@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from effectful_agents.handlers.execution.exact import exact, exact_count
+from effectful_agents.handlers.execution.growing import CASES, check_cased, check_coded
 from effectful_agents.handlers.execution.limits import TooLarge, current
 from effectful_agents.handlers.execution.showing import check_shown
 from effectful_agents.handlers.execution.sizes import (
@@ -26,7 +27,7 @@ from effectful_agents.handlers.execution.sizes import (
     length,
     repeated,
 )
-from effectful_agents.handlers.execution.streams import in_pieces, taken
+from effectful_agents.handlers.execution.streams import in_pieces, mapped, taken
 
 __all__ = [
     "CHECKS",
@@ -104,7 +105,13 @@ def _check_extended(value: Any, more: Any) -> tuple[Any, ...]:
 
 
 def _check_filled(value: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    if isinstance(value, dict):
+        args = tuple(map(mapped, args))
     return tuple([in_pieces(taken(one, kept=True)) for one in args])
+
+
+def _check_combined(value: Any, other: Any) -> tuple[Any, ...]:
+    return (taken(other, kept=True),)
 
 
 def _check_set_item(value: Any, key: Any, more: Any) -> tuple[Any, ...]:
@@ -112,7 +119,7 @@ def _check_set_item(value: Any, key: Any, more: Any) -> tuple[Any, ...]:
 
 
 def _check_shown(value: Any) -> None:
-    check_shown(value)
+    check_shown(value, repr)
 
 
 def _check_remainder(value: Any, other: Any) -> None:
@@ -151,10 +158,24 @@ def _check_backwards(value: Any, sought: Any = None, *args: Any, **kwargs: Any) 
         raise TooLarge("size", current().size, "To look for it from the end would take too long.")
 
 
-def _check_coded(value: Any, encoding: Any = "utf-8", *args: Any, **kwargs: Any) -> None:
+def _check_coded(value: Any, encoding: Any = "utf-8", errors: Any = "strict") -> None:
     """The names of hosts are put into a normal form, which may take the square of their length."""
     if isinstance(encoding, str) and str.lower(encoding).startswith("idna") and length(value) > WORTH_COUNTING // 8:
         raise TooLarge("size", current().size, "To encode it would take too long.")
+    if length(value) > WORTH_COUNTING // 8:
+        check_coded(value, encoding, errors)
+
+
+def _check_cased(name: str) -> Callable[..., None]:
+    def check(value: Any, *args: Any) -> None:
+        check_cased(name, value)
+
+    return check
+
+
+def _check_hex(value: Any, *args: Any, **kwargs: Any) -> None:
+    size = value.nbytes if isinstance(value, memoryview) else length(value)
+    check_size(3 * size)  # with something between the digits
 
 
 KEYED_METHODS = frozenset(
@@ -211,7 +232,13 @@ CHECKS: Mapping[str, Callable[..., tuple[Any, ...] | None]] = {
     "__format__": check_spec,
     "__round__": _check_round,
     **dict.fromkeys(KEYED_METHODS, _check_filled),
+    # Of the keys of a dictionary: they take what can be gone through.
+    **dict.fromkeys(
+        (f"__{side}{name}__" for side in ("", "r") for name in ("and", "or", "xor", "sub")), _check_combined
+    ),
     **dict.fromkeys(("encode", "decode"), _check_coded),
+    **{name: _check_cased(name) for name in CASES},
+    "hex": _check_hex,
     "seek": _check_sought,
     **dict.fromkeys(("rfind", "rindex", "rsplit", "rpartition"), _check_backwards),
 }

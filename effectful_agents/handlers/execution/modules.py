@@ -19,6 +19,7 @@ from effectful_agents.handlers.execution import (
     metaclasses,
     numeric,
     printing,
+    quoting,  # noqa: F401 - it replaces functions
     sizes,
     standard,
     streams,

@@ -155,6 +155,9 @@ for _symbol, _name in (
     ("%=", "imod"),
     ("//=", "ifloordiv"),
     ("|=", "ior"),
+    ("&=", "iand"),
+    ("^=", "ixor"),
+    ("-=", "isub"),
 ):
     replace(getattr(operator, _name))(_inplace(_symbol))
 replace(operator.iconcat)(_inplace("+="))

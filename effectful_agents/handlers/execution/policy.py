@@ -21,7 +21,7 @@ from effectful_agents.handlers.execution.names import (
 )
 from effectful_agents.handlers.execution.naming import NamingPolicy
 from effectful_agents.handlers.execution.nodes import as_statements, at, call
-from effectful_agents.handlers.execution.specials import TAKE_OPERANDS
+from effectful_agents.handlers.execution.specials import LISTED, TAKE_OPERANDS
 
 __all__ = ["RestrictedPythonPolicy"]
 
@@ -32,6 +32,10 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.Pow: "_pow_",
     ast.LShift: "_lshift_",
     ast.Mod: "_mod_",
+    ast.BitOr: "_or_",
+    ast.BitAnd: "_and_",
+    ast.BitXor: "_xor_",
+    ast.Sub: "_sub_",
 }
 _SYMBOLS: Mapping[type[ast.operator], str] = cast(Any, IOPERATOR_TO_STR)
 _FATAL = frozenset({"BaseExceptionGroup", "GeneratorExit", "KeyboardInterrupt", "SystemExit"})
@@ -59,6 +63,7 @@ class RestrictedPythonPolicy(NamingPolicy, FinallyPolicy):
         self.annotations_are_text = False
         """Whether annotations are not evaluated, and kept as texts."""
         self._classes: list[str] = []
+        self._functions: list[str] = []
 
     # --- names ----------------------------------------------------------------------------------------------------
 
@@ -125,7 +130,7 @@ class RestrictedPythonPolicy(NamingPolicy, FinallyPolicy):
         spread(node.args)
         maps = [one for one in node.keywords if one.arg is None]
         for one in maps:
-            one.value = call(one.value, "_spread_", one.value, ast.Constant(len(maps)))
+            one.value = call(one.value, "_names_", one.value, ast.Constant(len(maps)))
         node.func = call(node.func, "_callee_", node.func)
         return node
 
@@ -233,8 +238,10 @@ class RestrictedPythonPolicy(NamingPolicy, FinallyPolicy):
             self.error(node, f"a function cannot be called `{node.name}` here{instead('attribute', node.name)}.")
         self.check_function_argument_names(node)
         node.returns = node.returns and self._annotation(node.returns)
+        self._functions.append(node.name)
         with self.within(FUNCTION):
             node = self._without(node, "returns")
+        self._functions.pop()
         node.decorator_list = [call(one, "_callee_", one) for one in node.decorator_list]
         if node.name.startswith("__"):
             # It is called by operators and by functions in C, which count nothing.
@@ -244,7 +251,8 @@ class RestrictedPythonPolicy(NamingPolicy, FinallyPolicy):
 
     def visit_Return(self, node: ast.Return) -> Any:
         node = self.node_contents_visit(node)
-        node.value = node.value and _returned(node.value)
+        guard = "_listed_" if self._functions and self._functions[-1] in LISTED else "_returned_"
+        node.value = node.value and _returned(node.value, guard)
         return self.leaving(node, FUNCTION)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -350,9 +358,9 @@ _NO_CALLABLES = (
 )
 
 
-def _returned(value: ast.expr) -> ast.expr:
+def _returned(value: ast.expr, guard: str = "_returned_") -> ast.expr:
     """What a function returns, looked at where it may be something that can be called."""
-    return value if isinstance(value, _NO_CALLABLES) else call(value, "_returned_", value)
+    return value if isinstance(value, _NO_CALLABLES) else call(value, guard, value)
 
 
 def _is_number_at_once(node: ast.BinOp) -> bool:
@@ -361,7 +369,7 @@ def _is_number_at_once(node: ast.BinOp) -> bool:
     numbers = [side.value for side in sides if isinstance(side, ast.Constant) and type(side.value) in (int, float)]
     if not numbers:
         return False
-    if isinstance(node.op, ast.Add):
+    if isinstance(node.op, ast.Add | ast.Sub | ast.BitAnd | ast.BitXor | ast.BitOr):
         return True
     if isinstance(node.op, ast.FloorDiv):
         return isinstance(node.right, ast.Constant)

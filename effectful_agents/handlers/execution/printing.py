@@ -52,6 +52,9 @@ def print_(*values: Any, sep: str | None = None, end: str | None = None, file: A
         calls.apply(get_attribute(file, "flush"))
 
 
+print_.__name__ = print_.__qualname__ = "print"
+
+
 def _text_of(name: str, text: Any) -> str:
     if type(text) is str:
         return text
@@ -101,7 +104,7 @@ def not_redirected() -> Generator[None]:
 def pformat(object: Any, indent: int = 1, *args: Any, **options: Any) -> str:
     """`pprint.pformat`."""
     check_count(indent)
-    showing.check_shown(object)
+    showing.check_shown(object, repr)
     return _pprint.pformat(object, indent, *args, **options)
 
 

@@ -14,13 +14,14 @@ from typing import Any, override
 
 from effectful_agents.handlers.execution.attributes import (
     CALLABLES,
+    SPECIAL,
     check_name,
     delete_attribute,
     get_attribute,
     set_attribute,
+    stored_as,
     writable,
 )
-from effectful_agents.handlers.execution.callables import stored
 from effectful_agents.handlers.execution.kept_back import not_available
 from effectful_agents.handlers.execution.kinds import (
     RESTRICTED,
@@ -35,6 +36,7 @@ from effectful_agents.handlers.execution.limits import is_stopped
 from effectful_agents.handlers.execution.metaclasses import type_
 from effectful_agents.handlers.execution.names import is_attribute
 from effectful_agents.handlers.execution.naming import READ
+from effectful_agents.handlers.execution.streams import mapped
 from effectful_agents.runtime import Operation
 
 __all__ = ["named", "special"]
@@ -74,7 +76,7 @@ class Attributes(dict[str, Any]):
     @override
     def update(self, *args: Any, **kwargs: Any) -> None:
         _object_of(self)
-        for name, value in dict(*[opened(check_value(one)) for one in args], **kwargs).items():
+        for name, value in dict(*[opened(mapped(check_value(one))) for one in args], **kwargs).items():
             Attributes.__setitem__(self, name, value)
 
     @override
@@ -125,7 +127,7 @@ def _put(obj: Any, name: Any, value: Any) -> None:
     check_name(obj, name)
     # Not by the `__setattr__` of the class: it may be what writes here.
     writable(obj, name)
-    value = stored(value)
+    value = stored_as(name, value)
     if _is_described(obj, name):
         object.__getattribute__(obj, "__dict__")[name] = value
     else:
@@ -151,6 +153,8 @@ def _is_described(obj: Any, name: str) -> bool:
 
 def _attributes_of(obj: Any) -> dict[str, Any]:
     kind = type(obj)
+    if not hasattr(obj, "__dict__"):
+        raise AttributeError(f"a `{kind.__name__}` has no attributes of its own.")
     if is_closed(kind) or kind in CALLABLES or issubclass(kind, type | types.ModuleType | Operation):
         raise TypeError(f"`vars` of a `{kind.__name__}` is not available here; `dir` names what it has.")
     if is_of_library(kind.__module__) and kind is not types.SimpleNamespace:
@@ -233,12 +237,13 @@ def _notes(obj: Any) -> list[str]:
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "__class__": _class_of,
-    "__dict__": vars_,
+    "__dict__": _attributes_of,
     "__cause__": _chained("__cause__"),
     "__context__": _chained("__context__"),
     "__notes__": _notes,
 }
 assert _READ.keys() == READ
+SPECIAL.update(_READ)
 
 
 def special(obj: Any, name: str) -> Any:

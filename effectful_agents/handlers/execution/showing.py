@@ -10,16 +10,28 @@ import functools
 import gc
 import operator
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
+from effectful_agents.handlers.execution.growing import check_growth
 from effectful_agents.handlers.execution.kinds import SANDBOX
-from effectful_agents.handlers.execution.limits import current
+from effectful_agents.handlers.execution.limits import current, tick
 from effectful_agents.handlers.execution.names import is_standard
 from effectful_agents.handlers.execution.sizes import SHOWN, WORTH_COUNTING, check_number, check_size
 
-__all__ = ["ascii_", "check_shown", "joined", "length_shown", "repr_", "shown", "text"]
+__all__ = [
+    "ascii_",
+    "check_shown",
+    "check_texts",
+    "joined",
+    "length_shown",
+    "repr_",
+    "shown",
+    "shown_as_ascii",
+    "shown_as_repr",
+    "text",
+]
 
 _FLAT = frozenset({int, float, bool, str, complex, type(None)})
 _SHOWING = (
@@ -42,10 +54,11 @@ _HOLDERS = (
 )
 
 
-def shown(value: Any) -> Any:
+def shown(value: Any, conversion: Any = None) -> Any:
     """A value that is about to be made into text, if that is not too long."""
-    if type(value) not in _FLAT:
-        check_shown(value)
+    kind = type(value)
+    if kind not in _FLAT or (kind is str and conversion is not None):
+        check_shown(value, conversion or str)
     return value
 
 
@@ -59,12 +72,26 @@ def text(*args: Any, **kwargs: Any) -> str:
 
 def repr_(value: Any, /) -> str:
     """`repr`."""
-    return _at_home(repr(shown(value)))
+    return _at_home(repr(shown(value, repr)))
 
 
 def ascii_(value: Any, /) -> str:
     """`ascii`."""
-    return _at_home(ascii(shown(value)))
+    return _at_home(ascii(shown(value, ascii)))
+
+
+def shown_as_repr(value: Any) -> Any:
+    """What an f-string shows with `!r`."""
+    if type(value) is str and len(value) < WORTH_COUNTING // _ESCAPED:
+        return value
+    return shown(value, repr)
+
+
+def shown_as_ascii(value: Any) -> Any:
+    """What an f-string shows with `!a`."""
+    if type(value) is str and len(value) < WORTH_COUNTING // _ESCAPED:
+        return value
+    return shown(value, ascii)
 
 
 def joined(*parts: str) -> str:
@@ -82,12 +109,51 @@ def _at_home(made: str) -> str:
     return made.replace(_HOME, "__main__.") if _HOME in made else made
 
 
-def check_shown(value: Any) -> None:
-    """Raise if the text of a value would be too long."""
-    if isinstance(value, _HOLDERS) or _is_shown_by_fields(type(value)):
-        check_size(length_shown(value)[0], "The text of the value")
+_ESCAPED = 10
+"""Characters that one letter may become: `\\U0001f600`."""
+
+
+def check_shown(value: Any, make: Callable[[Any], str] = str) -> None:
+    """Raise if the text of a value would be too long.
+
+    Args:
+        value: The value.
+        make: What makes the text: `str`, `repr` or `ascii`.
+    """
+    if isinstance(value, str | bytes | bytearray):
+        if make is not str or not isinstance(value, str):
+            check_growth(value, ascii if make is ascii else repr, _ESCAPED)
+    elif isinstance(value, _HOLDERS) or _is_shown_by_fields(type(value)):
+        characters = length_shown(value)[0]
+        check_size(characters, "The text of the value")
+        if characters * _ESCAPED > max(WORTH_COUNTING, current().size):
+            check_texts(value, ascii if make is ascii else repr)
     else:
         check_number(value)
+
+
+def check_texts(value: Any, make: Callable[[Any], str]) -> None:
+    """Raise if the texts in a value, each as it is shown, would be too long together."""
+    total, waiting, seen = 0, [(value,)], set[int]()
+    while waiting:
+        one = waiting.pop()
+        for parts in _parts(one):
+            texts = [part for part in parts if type(part) is str]
+            for kind, found in ((str, texts), (bytes, [part for part in parts if type(part) is bytes])):
+                for start in range(0, len(found), _TOGETHER):
+                    whole = kind().join(found[start : start + _TOGETHER])
+                    total += sum([len(make(whole[at : at + _PIECE])) for at in range(0, len(whole), _PIECE)])
+                    tick()
+                    check_size(total, "The text of the value")
+            if len(texts) == len(parts):
+                continue
+            for part in parts:
+                if (isinstance(part, _HOLDERS) or _is_shown_by_fields(type(part))) and id(part) not in seen:
+                    seen.add(id(part))
+                    waiting.append(part)
+
+
+_TOGETHER, _PIECE = 1_000, 65_536
 
 
 SHOWN.append(check_shown)

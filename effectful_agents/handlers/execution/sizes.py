@@ -231,15 +231,18 @@ def check_power(a: Any, b: Any, modulo: Any = None) -> None:
         check_bits(max(number.numerator.bit_length(), number.denominator.bit_length()) * abs(exponent))
 
 
-SHOWN: list[Callable[[Any], None]] = []
+SHOWN: list[Callable[[Any, Any], None]] = []
 """What looks at a value that is about to be made into text; set by a module that this one cannot import."""
 
 
-def _check_shown(values: Iterable[Any]) -> None:
+def _check_shown(values: Iterable[Any], conversion: str | None = None) -> None:
     for value in values:
-        if type(value) not in (str, int, float):
+        if type(value) not in (str, int, float) or (conversion is not None and isinstance(value, str)):
             for check_one in SHOWN:
-                check_one(value)
+                check_one(value, _CONVERSIONS[conversion])
+
+
+_CONVERSIONS: Mapping[Any, Any] = {None: str, "r": repr, "a": ascii}
 
 
 OTHER_POWERS: list[Callable[[Any, Any, Any], None]] = []
@@ -305,6 +308,9 @@ def check_template(a: Any, b: Any) -> None:
             check_size(total)
         check_size(len(text) + sum(length(value) for value in values) if len(values) < WORTH_COUNTING else len(values))
         _check_shown(values)
+        for letter in ("r", "a"):
+            if f"%{letter}" in text:
+                _check_shown(values, letter)
 
 
 # --- formats ------------------------------------------------------------------------------------------------------
@@ -377,6 +383,9 @@ def _check_template(template: str, values: list[Any]) -> None:
                         check_spec(None, format(value))
     check_size(total)
     _check_shown(values)
+    for letter in ("r", "a"):
+        if f"!{letter}" in template:
+            _check_shown(values, letter)
 
 
 def _format(template: str, *args: Any, **kwargs: Any) -> str:

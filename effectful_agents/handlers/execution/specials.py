@@ -8,23 +8,31 @@ finds as an attribute (`file.write`): what `__getattr__` and `__get__` answer is
 from __future__ import annotations
 
 import collections
+import functools
+import inspect
+import io
 import types
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution.callables import allowed, returned, stored
 from effectful_agents.handlers.execution.callbacks import calls_nothing, is_enumeration
 from effectful_agents.handlers.execution.calls import callee
 from effectful_agents.handlers.execution.exact import exact
-from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX
-from effectful_agents.handlers.execution.limits import kept_flying, may_disappear
+from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX, is_own
+from effectful_agents.handlers.execution.limits import kept_flying, may_disappear, tick
+from effectful_agents.handlers.execution.streams import LONG, len_of, stream
 
-__all__ = ["TAKE_OPERANDS", "inherited", "kept", "operand"]
+__all__ = ["LISTED", "TAKE_OPERANDS", "check_inherited_parts", "check_parts", "inherited", "kept", "listed", "operand"]
 
 TAKE_OPERANDS = frozenset({"__ror__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
 """Special methods that may get what stands behind a read-only view."""
 
 _REFLECTED = frozenset({"__ror__", "__rand__", "__rxor__"})
+_GONE_THROUGH = frozenset({"__iter__", "__next__", "__getitem__", "__reversed__"})
+"""What a loop in C calls again and again: a function in C there could keep it from ever coming back."""
+
 _ANSWER = frozenset({"__getattr__", "__get__"})
 _COPIED = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
@@ -48,6 +56,10 @@ def kept(name: str, value: Any) -> Any:
     value = allowed(value) if name.startswith("__") else stored(value)
     if name.startswith("__") and callable(value) and (not calls_nothing(value) or is_enumeration(value)):
         value = _with_guard(name, value)
+    if name in LISTED:
+        return listing(value)
+    if name in _GONE_THROUGH and value is not None and not _is_compiled(value, None):
+        return _with_step(value)
     if name in _REFLECTED and value is not None:
         value = _with_number(value)
     if name in TAKE_OPERANDS and value is not None and not _is_with_operand(value):
@@ -72,7 +84,8 @@ def _is_compiled(value: Any, guard: str | None) -> bool:
 
 
 def _bound(function: Any, obj: Any) -> Any:
-    get = getattr(type(function), "__get__", None)
+    # A partial function: also one that stands for a function in C, which is not bound either.
+    get = None if type(function) is functools.partial else getattr(type(function), "__get__", None)
     return function if get is None else get(function, obj, type(obj))
 
 
@@ -101,6 +114,70 @@ def _with_number(function: Any) -> Any:
 
 
 _OPERANDS = (_with_operand(None).__code__, _with_number(None).__code__)
+
+
+def _with_step(function: Any) -> Any:
+    def method(self: Any, /, *args: Any) -> Any:
+        tick()
+        return returned(callee(_bound(function, self))(*args))
+
+    return method
+
+
+LISTED = frozenset({"keys", "values", "items"})
+"""Methods of a mapping: C makes a list of what they give, before it looks at any of it."""
+
+
+def listed(value: Any) -> Any:
+    """What such a method returns."""
+    value = returned(value)
+    return stream(value) if type(value) is range and len_of(value) > LONG else value
+
+
+def listing(function: Any) -> Any:
+    """What is kept in the place of such a method."""
+    if isinstance(function, staticmethod | classmethod):
+        inner = listing(function.__func__)
+        inner = inner.__func__ if isinstance(inner, staticmethod) else inner
+        return function if inner is function.__func__ else type(function)(inner)
+    if not callable(function) or isinstance(function, type) or _is_compiled(function, "_listed_"):
+        return function
+    is_function = type(function) is types.FunctionType
+    if is_function and function.__code__.co_flags & inspect.CO_GENERATOR:
+        return function
+
+    def method(*args: Any, **options: Any) -> Any:
+        return listed(callee(function)(*args, **options))
+
+    is_bound_later = is_function or isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType)
+    return method if is_bound_later else staticmethod(method)
+
+
+_PARTS = frozenset({"numerator", "denominator", "_numerator", "_denominator"})
+
+
+def check_parts(name: str, bases: tuple[Any, ...]) -> None:
+    """Raise if numbers would say themselves what a fraction is made of: the library remembers the hashes of these.
+
+    Raises:
+        TypeError: They would.
+    """
+    if name in _PARTS and any(isinstance(base, type) and _is_number(base) for base in bases):
+        raise TypeError(f"`{name}` of a class of numbers cannot be defined here.")
+
+
+def check_inherited_parts(bases: tuple[Any, ...]) -> None:
+    """The same of what a class inherits."""
+    for base in bases:
+        for cls in base.__mro__ if isinstance(base, type) else ():
+            if is_own(cls):
+                for name in _PARTS & vars(cls).keys():
+                    check_parts(name, bases)
+
+
+def _is_number(cls: type) -> bool:
+    """Whether a class, or one that derives from it, is one of whole numbers or of fractions."""
+    return issubclass(cls, int | Fraction) or (is_own(cls) and any(map(_is_number, type.__subclasses__(cls))))
 
 
 def _with_answer(function: Any) -> Any:
@@ -132,8 +209,22 @@ def _with_exit(function: Any) -> Any:
     return __exit__
 
 
+_STREAMS = (io.StringIO, io.BytesIO)
+
+
+def _next_line(self: Any, /) -> Any:
+    """The next line of a stream: in C this calls `readline` again and again, whatever that is."""
+    tick()
+    line = callee(self.readline)()
+    if not line:
+        raise StopIteration
+    return line
+
+
 def inherited(bases: tuple[Any, ...]) -> dict[str, Any]:
     """The special methods that a class with these bases has of the library, and is to have in another version."""
+    if any(isinstance(base, type) and issubclass(base, _STREAMS) for base in bases):
+        return {"__next__": _next_line}
     for base in bases:
         ancestors = base.__mro__ if isinstance(base, type) else ()
         found = next((vars(one)["__ror__"] for one in ancestors if "__ror__" in vars(one)), None)

@@ -10,6 +10,7 @@ from enum import EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.exact import exact
+from effectful_agents.handlers.execution.hints import check_either, either
 from effectful_agents.handlers.execution.kinds import SANDBOX, is_own, opened, replace
 from effectful_agents.handlers.execution.sizes import (
     WORTH_COUNTING,
@@ -24,17 +25,23 @@ from effectful_agents.handlers.execution.sizes import (
     length,
     repeated,
 )
-from effectful_agents.handlers.execution.streams import LONG, in_pieces, len_of, stream, taken
+from effectful_agents.handlers.execution.streams import LONG, in_pieces, len_of, mapped, stream, taken
 
 __all__ = [
     "MET",
+    "both",
     "contained",
     "each",
+    "either_of",
+    "exclusive",
     "inplace",
     "meet",
     "slice_",
     "slices",
     "spread",
+    "spread_names",
+    "spread_pairs",
+    "sub",
     "unpacked",
 ]
 
@@ -47,6 +54,21 @@ def spread(values: Any, count: int) -> Any:
         return taken(values, kept=True)
     check_size(size * count)
     return in_pieces(taken(values, kept=True))
+
+
+def spread_pairs(values: Any, count: int) -> Any:
+    """What stands behind one of so many double stars in a display."""
+    return spread(mapped(values), count)
+
+
+def spread_names(values: Any, count: int) -> Any:
+    """What stands behind one of so many double stars in a call: its keys are the names of arguments, plain texts."""
+    values = spread(mapped(values), count)
+    if type(values) is dict and all(type(name) is str for name in values):
+        return values
+    if not isinstance(values, Mapping | collections.ChainMap) and not hasattr(values, "keys"):
+        return values  # the interpreter says what is wrong
+    return {exact(name): value for name, value in dict(values).items()}
 
 
 def unpacked(values: Any, levels: int) -> Any:
@@ -129,6 +151,31 @@ _INPLACE: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
+# --- sets of keys -------------------------------------------------------------------------------------------------
+
+_VIEWS = frozenset({type({}.keys()), type({}.items())} | {type(collections.OrderedDict().keys())})
+
+
+def _both(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operator that goes through the other side where one is a set of keys."""
+
+    def operate(a: Any, b: Any, /) -> Any:
+        kind = type(a)
+        if kind is not int and kind is not float and (kind in _VIEWS or type(b) in _VIEWS):
+            a, b = taken(a, kept=True), taken(b, kept=True)
+        return function(a, b)
+
+    return operate
+
+
+sub, both, exclusive = map(_both, (operator.sub, operator.and_, operator.xor))
+either_of = _both(either)
+for _function, _other in (
+    *((operator.sub, sub), (operator.and_, both), (operator.xor, exclusive), (operator.or_, either_of)),
+):
+    replace(_function)(_other)
+
+
 def inplace(symbol: str, a: Any, b: Any) -> Any:
     """`a += b`, or with another symbol."""
     kind = type(a)
@@ -153,12 +200,18 @@ def inplace(symbol: str, a: Any, b: Any) -> Any:
     elif symbol == "%=":
         check_work(a, b)
         check_template(a, b)
-    elif symbol == "|=":
+    elif symbol in _OF_SETS:
         opened(b)
+        if type(a) in _VIEWS or type(b) in _VIEWS:
+            a, b = taken(a, kept=True), taken(b, kept=True)
+        if symbol == "|=":
+            check_either(a, b)
         if isinstance(a, dict):
-            b = in_pieces(taken(b, kept=True))
+            b = in_pieces(taken(mapped(b), kept=True))
     return _INPLACE[symbol](a, b)
 
+
+_OF_SETS = frozenset({"|=", "&=", "^=", "-="})
 
 _GROWING = (list, bytearray, collections.deque, collections.UserList)
 """What takes all that there is of a range or an iterator."""

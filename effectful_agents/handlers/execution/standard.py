@@ -19,14 +19,16 @@ from collections.abc import Callable, Iterable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from effectful_agents.handlers.execution.attributes import get_attribute, set_attribute
+from effectful_agents.handlers.execution.attributes import get_attribute, get_item, set_attribute
 from effectful_agents.handlers.execution.bases import bases_of
 from effectful_agents.handlers.execution.callables import OwnDispatch, answering, guarded, stored
 from effectful_agents.handlers.execution.callbacks import remember_init
 from effectful_agents.handlers.execution.calls import callee
 from effectful_agents.handlers.execution.classes import NAMES_OF
 from effectful_agents.handlers.execution.hints import check_hint
+from effectful_agents.handlers.execution.keys import is_fixed
 from effectful_agents.handlers.execution.kinds import HOME, RESTRICTED, SANDBOX, is_own, replace
+from effectful_agents.handlers.execution.locks import NoLock
 from effectful_agents.handlers.execution.makers import check_new_attribute
 from effectful_agents.handlers.execution.names import is_attribute, is_safe_type_text
 from effectful_agents.handlers.execution.streams import stream
@@ -53,6 +55,25 @@ def attrgetter(*names: str) -> Callable[[Any], Any]:
     def get(obj: Any) -> Any:
         found = tuple(walk(obj, name) for name in names)
         return found[0] if len(names) == 1 else found
+
+    return get
+
+
+@replace(operator.getitem)
+def getitem(a: Any, b: Any, /) -> Any:
+    """`operator.getitem`."""
+    return get_item(a, b)
+
+
+@replace(operator.itemgetter)
+def itemgetter(*items: Any) -> Callable[[Any], Any]:
+    """`operator.itemgetter`."""
+    if not items or is_fixed(items):
+        return operator.itemgetter(*items)
+
+    def get(obj: Any) -> Any:
+        found = tuple([get_item(obj, item) for item in items])
+        return found[0] if len(items) == 1 else found
 
     return get
 
@@ -123,7 +144,9 @@ def _evaluated(hint: Any, names: dict[str, Any]) -> Any:
     if isinstance(hint, str):
         if not is_safe_type_text(hint):
             raise TypeError(f"the text {hint!r} does not only name types; it is not evaluated here.")
-        return _evaluated(EVALUATE[0](hint, names), names)
+        made = EVALUATE[0](hint, names)
+        check_hint(made)
+        return _evaluated(made, names)
     if hint is None:
         return type(None)
     if typing.get_origin(hint) is typing.Annotated:  # what follows the type is no type
@@ -150,12 +173,15 @@ def get_type_hints(obj: Any, globalns: Any = None, localns: Any = None, include_
     """`typing.get_type_hints`, for functions and classes of the code itself."""
     if not (is_own(obj) if isinstance(obj, type) else isinstance(obj, FunctionType) and _is_ours(obj)):
         raise TypeError("only the types of functions and classes that are defined here can be read.")
-    found = hints_of(obj, {**(globalns or {}), **(localns or {})})
+    found = hints_of(obj, {**(globalns or {}), **(localns or {})}, by_code=True)
     return found if include_extras else {name: _without_extras(hint) for name, hint in found.items()}
 
 
-def hints_of(obj: Any, names: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The annotations of a function or class of the code as types, for the code and for the program."""
+def hints_of(obj: Any, names: Mapping[str, Any] | None = None, *, by_code: bool = False) -> dict[str, Any]:
+    """The annotations of a function or class of the code as types, for the code and for the program.
+
+    Where the code asks, names of its own do not count in classes of the program: a text in a type keeps what it means.
+    """
     names = names or {}
     if not isinstance(obj, type):
         inner = getattr(obj, "__func__", obj)
@@ -167,7 +193,7 @@ def hints_of(obj: Any, names: Mapping[str, Any] | None = None) -> dict[str, Any]
             here = {**HOME.__dict__, **NAMES_OF.get(base, {}), **names}
             found |= {name: _evaluated(hint, here) for name, hint in inspect.get_annotations(base).items()}
         else:
-            found |= typing.get_type_hints(base, localns=dict(names), include_extras=True)
+            found |= typing.get_type_hints(base, localns=None if by_code else dict(names), include_extras=True)
     return found
 
 
@@ -324,8 +350,12 @@ def make_dataclass(
     return _with_guarded_init(made)
 
 
-class _Unwaiting:
+class Unwaiting:
     """A queue that nobody else fills or empties: where it would wait for ever, it says at once that it cannot."""
+
+    def __init__(self, maxsize: int = 0) -> None:
+        super().__init__(maxsize)  # ty: ignore[too-many-positional-arguments]
+        self.mutex = self.not_empty = self.not_full = self.all_tasks_done = NoLock()
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         return super().get(False)  # ty: ignore[missing-attribute]
@@ -339,20 +369,20 @@ class _Unwaiting:
 
 
 @replace(queue.Queue)
-class Queue(_Unwaiting, queue.Queue):
+class Queue(Unwaiting, queue.Queue):
     """`queue.Queue`."""
 
 
 @replace(queue.LifoQueue)
-class LifoQueue(_Unwaiting, queue.LifoQueue):
+class LifoQueue(Unwaiting, queue.LifoQueue):
     """`queue.LifoQueue`."""
 
 
 @replace(queue.PriorityQueue)
-class PriorityQueue(_Unwaiting, queue.PriorityQueue):
+class PriorityQueue(Unwaiting, queue.PriorityQueue):
     """`queue.PriorityQueue`."""
 
 
 @replace(queue.SimpleQueue)
-class SimpleQueue(_Unwaiting, queue.Queue):
+class SimpleQueue(Unwaiting, queue.Queue):
     """`queue.SimpleQueue`."""

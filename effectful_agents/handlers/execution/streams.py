@@ -11,12 +11,13 @@ from collections.abc import Callable, Generator, Iterator
 from types import GeneratorType
 from typing import Any
 
-from effectful_agents.handlers.execution.kinds import opened
+from effectful_agents.handlers.execution.kinds import is_own, opened
 from effectful_agents.handlers.execution.limits import check, tick
 from effectful_agents.handlers.execution.sizes import check_count, check_size
 
 __all__ = [
     "LONG",
+    "UNCOUNTED",
     "chain",
     "counted_values",
     "guarded_iter",
@@ -24,6 +25,7 @@ __all__ = [
     "in_pieces",
     "iterate",
     "looped",
+    "mapped",
     "stream",
     "taken",
 ]
@@ -64,7 +66,12 @@ def len_of(values: range) -> int:
     return max(0, (values.start - values.stop - values.step - 1) // -values.step)
 
 
-_UNCOUNTED = frozenset({"callable_iterator", "repeat", "cycle", "count", "product", "permutations", "combinations"})
+UNCOUNTED = frozenset(
+    {type(iter(range(1))), type(iter(range(1 << 64))), type(iter(int, 0)), itertools.chain, itertools.starmap}
+    | {getattr(itertools, name) for name in ("repeat", "cycle", "count", "product", "permutations", "combinations")}
+    | {itertools.combinations_with_replacement}
+)
+"""Iterators in C that may go on for long, or for ever."""
 
 
 def taken(values: Any, *, kept: bool) -> Any:
@@ -89,6 +96,16 @@ def taken(values: Any, *, kept: bool) -> Any:
         return values
     opened(values)
     return _bounded(values) if kept else stream(values)
+
+
+def mapped(values: Any) -> Any:
+    """What a dictionary is made of, or filled with: C makes a list of all that the `keys` of the code give."""
+    kind = type(values)
+    if not is_own(kind) or (isinstance(values, dict) and kind.__iter__ is dict.__iter__):
+        return values  # C takes a dictionary as it is, unless it is gone through in another way
+    if not hasattr(values, "keys"):
+        return values
+    return {key: values[key] for key in taken(iter(values.keys()), kept=True)}
 
 
 _MANY = 10_000

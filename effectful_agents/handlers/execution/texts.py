@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import string
@@ -13,10 +14,12 @@ from typing import Any, override
 
 from effectful_agents.handlers.execution import methods
 from effectful_agents.handlers.execution.attributes import get_item
-from effectful_agents.handlers.execution.exact import exact
-from effectful_agents.handlers.execution.kinds import replace
+from effectful_agents.handlers.execution.exact import exact, exact_count
+from effectful_agents.handlers.execution.growing import check_growth
+from effectful_agents.handlers.execution.keys import check_key
+from effectful_agents.handlers.execution.kinds import is_own, replace
 from effectful_agents.handlers.execution.limits import TooLarge, current, tick
-from effectful_agents.handlers.execution.showing import ascii_, length_shown, repr_, text
+from effectful_agents.handlers.execution.showing import ascii_, check_shown, check_texts, length_shown, repr_, text
 from effectful_agents.handlers.execution.sizes import (
     WORTH_COUNTING,
     check_count,
@@ -65,6 +68,8 @@ def _sub_of_module(name: str) -> Callable[..., Any]:
     function = getattr(re, name)
 
     def sub(pattern: Any, repl: Any, string: Any, count: int = 0, flags: int = 0) -> Any:
+        pattern, string, count, flags = map(exact_count, (pattern, string, count, flags))
+        check_key((pattern, flags), "a pattern")
         return function(pattern, _counted_replacement(repl, string), string, count=count, flags=flags)
 
     sub.__name__ = sub.__qualname__ = name
@@ -106,24 +111,31 @@ def _is_mark(letter: str) -> bool:
     return unicodedata.combining(unicodedata.normalize("NFKD", letter)[0]) != 0
 
 
+def _check_normal(form: Any, text: Any) -> None:
+    """Each letter is taken apart before some are put together again."""
+    check_marks(text)
+    form = "NFKD" if isinstance(form, str) and "K" in exact(form) else "NFD"
+    check_growth(text, functools.partial(unicodedata.normalize, form), 18)
+
+
 @replace(unicodedata.normalize)
 def normalize(form: Any, text: Any, /) -> str:
     """`unicodedata.normalize`."""
-    check_marks(text)
+    _check_normal(form, text)
     return unicodedata.normalize(form, text)
 
 
 @replace(unicodedata.is_normalized)
 def is_normalized(form: Any, text: Any, /) -> bool:
     """`unicodedata.is_normalized`."""
-    check_marks(text)
+    _check_normal(form, text)
     return unicodedata.is_normalized(form, text)
 
 
 @replace(ast.literal_eval)
 def literal_eval(text: Any) -> Any:
     """`ast.literal_eval`: the parser normalizes names, too."""
-    check_marks(text)
+    _check_normal("NFKC", text)
     return ast.literal_eval(exact(text))
 
 
@@ -133,6 +145,15 @@ def literal_eval(text: Any) -> Any:
 @replace(string.Template)
 class Template(string.Template):
     """`string.Template`."""
+
+    def __init_subclass__(cls) -> None:
+        # Of these a regular expression is made, which is kept for the whole program.
+        for name in ("delimiter", "idpattern", "braceidpattern", "flags", "pattern"):
+            value = getattr(cls, name, None)
+            if value is not None and is_own(type(value)):
+                setattr(cls, name, exact(value))
+                check_key(getattr(cls, name), f"`{name}` of a template")
+        super().__init_subclass__()
 
     @override
     def substitute(self, mapping: Any = {}, /, **kws: Any) -> str:  # noqa: B006 - as in the library
@@ -146,6 +167,8 @@ class Template(string.Template):
 
     def _check(self, mapping: Any, kws: dict[str, Any]) -> None:
         values = [*(mapping.values() if isinstance(mapping, dict) else ()), *kws.values()]
+        for value in values:
+            check_shown(value)
         longest = max([length_shown(value)[0] for value in values], default=0)
         check_size(len(self.template) + self.template.count(self.delimiter) * longest)
 
@@ -240,7 +263,7 @@ Formatter.__module__ = "string"
 # --- JSON ---------------------------------------------------------------------------------------------------------
 
 
-def _check_json(value: Any, indent: Any, separators: Any = None) -> None:
+def _check_json(value: Any, indent: Any, separators: Any = None, ensure_ascii: Any = True) -> None:
     characters, count = length_shown(value)
     if separators is not None:
         characters += count * sum([length(one) for one in separators])
@@ -250,6 +273,20 @@ def _check_json(value: Any, indent: Any, separators: Any = None) -> None:
         width = len(indent) if isinstance(indent, str) else max(int(indent), 0)
         characters += count * width * _depth(value)
     check_size(characters, "The text")
+    if characters * _ESCAPED > current().size:
+        check_texts(value, _json_text if ensure_ascii else _json_text_as_it_is)
+
+
+_ESCAPED = 12
+"""Characters that one letter may become: two times six."""
+
+
+def _json_text(text: str | bytes) -> str:
+    return "" if isinstance(text, bytes) else json.dumps(text)
+
+
+def _json_text_as_it_is(text: str | bytes) -> str:
+    return "" if isinstance(text, bytes) else json.dumps(text, ensure_ascii=False)
 
 
 def _depth(value: Any) -> int:
@@ -284,14 +321,14 @@ def _counted(answer: Any) -> Any:
 @replace(json.dumps)
 def dumps(obj: Any, *, indent: Any = None, **options: Any) -> str:
     """`json.dumps`."""
-    _check_json(obj, indent, options.get("separators"))
+    _check_json(obj, indent, options.get("separators"), options.get("ensure_ascii", True))
     return json.dumps(obj, indent=indent, **_with_counted(options))
 
 
 @replace(json.dump)
 def dump(obj: Any, fp: Any, *, indent: Any = None, **options: Any) -> None:
     """`json.dump`."""
-    _check_json(obj, indent, options.get("separators"))
+    _check_json(obj, indent, options.get("separators"), options.get("ensure_ascii", True))
     json.dump(obj, fp, indent=indent, **_with_counted(options))
 
 
@@ -301,12 +338,12 @@ class JSONEncoder(json.JSONEncoder):
 
     @override
     def encode(self, o: Any) -> str:
-        _check_json(o, self.indent, (self.item_separator, self.key_separator))
+        _check_json(o, self.indent, (self.item_separator, self.key_separator), self.ensure_ascii)
         return super().encode(o)
 
     @override
     def iterencode(self, o: Any, _one_shot: bool = False) -> Any:
-        _check_json(o, self.indent, (self.item_separator, self.key_separator))
+        _check_json(o, self.indent, (self.item_separator, self.key_separator), self.ensure_ascii)
         # The encoder in C takes `default` along when it is made, before anything is encoded.
         own, answer = vars(self), self.default
         before = {"default": own["default"]} if "default" in own else {}
@@ -324,13 +361,17 @@ JSONEncoder.__module__ = "json.encoder"
 # --- paragraphs ---------------------------------------------------------------------------------------------------
 
 
-def _check_paragraphs(text: Any, *more: Any) -> None:
-    """There are no more lines than letters, and each has one indentation."""
+def _check_paragraphs(text: Any, *more: Any, each_line: bool = False) -> None:
+    """There are no more lines than letters, and each has one indentation; those that stay lines can be counted."""
     numbers = [exact(one) for one in more if isinstance(one, str | int)]
     sizes = [length(one) if isinstance(one, str) else abs(one) for one in numbers]
     widest = max(sizes, default=0)
-    if widest > 80:
-        check_size(length(text) * widest)
+    if widest * length(text) > WORTH_COUNTING:
+        lines = 1 + sum([exact(text).count(one) for one in _BREAKS]) if each_line else length(text)
+        check_size(length(text) + lines * widest)
+
+
+_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 def _of_textwrap(name: str) -> None:
@@ -338,7 +379,14 @@ def _of_textwrap(name: str) -> None:
 
     def checked(text: Any, *args: Any, **kwargs: Any) -> Any:
         more = [value for key, value in kwargs.items() if key in _INDENTING]
-        _check_paragraphs(text, *([one for one in args if isinstance(one, str)] if name == "indent" else ()), *more)
+        _check_paragraphs(
+            text,
+            *([one for one in args if isinstance(one, str)] if name == "indent" else ()),
+            *more,
+            each_line=name == "indent",
+        )
+        if name != "indent" and isinstance(text, str):
+            check_size(length(text) + 8 * str.count(text, "\t"))
         check_count(kwargs.get("width"))
         return function(text, *args, **kwargs)
 

@@ -43,11 +43,41 @@ def certain(
         lenient: Whether the code is a piece of a session.
         look: What the checker finds in a module, between the same lines.
     """
+    if found and lenient:
+        expected = _expected_errors(source, lo, hi)
+        found = [one for one in found if _error_of(one.rule) not in expected.get(one.line, ())]
     again = loosened(source, lo, hi, lenient=lenient) if found else None
     if again is None:
         return list(found)
     lines = {one.line for one in look(again)}
     return [one for one in found if one.line in lines]
+
+
+_EXPECTED = frozenset({"TypeError", "NameError", "AttributeError"})
+
+
+def _expected_errors(source: str, lo: int, hi: int) -> dict[int, set[str]]:
+    """The lines of code in a `try` that catches one of these errors, with those: it is there to see that they come."""
+    try:
+        tree = ast.parse("\n".join(plain_lines(source)))
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    found: dict[int, set[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try) and lo <= node.lineno <= hi:
+            kinds = [one.type for one in node.handlers if one.type is not None]
+            names = {one.id for kind in kinds for one in ast.walk(kind) if isinstance(one, ast.Name)} & _EXPECTED
+            for statement in node.body if names else ():
+                for line in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1):
+                    found.setdefault(line, set()).update(names)
+    return found
+
+
+def _error_of(rule: str) -> str:
+    """The error that a run would raise where a checker finds this."""
+    if "reference" in rule or rule == "name-defined":
+        return "NameError"
+    return "AttributeError" if "attr" in rule else "TypeError"
 
 
 def loosened(source: str, lo: int, hi: int, *, lenient: bool) -> str | None:
@@ -62,7 +92,7 @@ def loosened(source: str, lo: int, hi: int, *, lenient: bool) -> str | None:
     text = "\n".join(plain_lines(source))
     try:
         tree = ast.parse(text)
-        edits = _Edits(lo, hi, lenient, frozenset(_defined(tree)))
+        edits = _Edits(lo, hi, lenient, frozenset(_defined(tree)), frozenset(_added_to(tree)))
         edits.take(tree)
         if not edits:
             return None
@@ -76,8 +106,9 @@ def loosened(source: str, lo: int, hi: int, *, lenient: bool) -> str | None:
 class _Edits:
     """The places where something is put around an expression, and those where something takes its place."""
 
-    def __init__(self, lo: int, hi: int, lenient: bool, defined: frozenset[str]) -> None:
+    def __init__(self, lo: int, hi: int, lenient: bool, defined: frozenset[str], added_to: frozenset[str]) -> None:
         self._region = range(lo, hi + 1)
+        self._added_to = added_to
         self._defined = defined
         self._lenient = lenient
         self._opened: dict[tuple[int, int], list[tuple[tuple[int, int], str]]] = {}
@@ -109,7 +140,8 @@ class _Edits:
         if self._lenient and inside:
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
                 self._wrap(_ANYTHING, node.left.elts)  # `[0] * n`: they are there to be replaced
-            self._wrap(_THERE, filter(self._may_be_none, _operands(node)))
+            self._wrap(_ANYTHING, filter(_is_look_up, _arguments(node)))
+            self._wrap(_THERE, filter(self._may_be_none, self._there(node)))
             self._replaced += [Edit.of(one, f"{_ANYTHING}()") for one in _defaults(node) if _is_none(one)]
         if isinstance(node, (*_PASSING, *_COMPREHENSIONS)):
             below = expected
@@ -117,6 +149,16 @@ class _Edits:
             below = isinstance(node, ast.Call | ast.keyword | ast.AnnAssign | ast.Return)
         for child in ast.iter_child_nodes(node):
             self.take(child, below)
+
+    def _there(self, node: ast.AST) -> Iterator[Any]:
+        """The expressions in a node that are taken for something that is there."""
+        for one in _operands(node):
+            if not _is_look_up(one):
+                yield one
+        if isinstance(node, ast.Assign) and any(
+            isinstance(x, ast.Name) and x.id in self._added_to for x in node.targets
+        ):
+            yield node.value  # what stands before `+=` has no room for anything around it
 
     def _may_be_none(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Name):
@@ -137,6 +179,23 @@ def _defined(tree: ast.AST) -> Iterator[str]:
                 yield other or name.partition(".")[0]
             case ast.ClassDef(name) | ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
                 yield name
+
+
+def _added_to(tree: ast.AST) -> Iterator[str]:
+    """Names that stand before a `+=` or its like."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+def _arguments(node: ast.AST) -> Iterator[Any]:
+    if isinstance(node, ast.Call):
+        yield from (*node.args, *(one.value for one in node.keywords))
+
+
+def _is_look_up(node: Any) -> bool:
+    """Whether it is the `d.get` of `max(d, key=d.get)`: all that it is asked for is there."""
+    return isinstance(node, ast.Attribute) and node.attr == "get"
 
 
 def _is_none(node: ast.expr | None) -> bool:
@@ -193,7 +252,9 @@ def _operands(node: ast.AST) -> Iterator[Any]:
             yield value
         case ast.For(_, values) | ast.comprehension(_, values):
             yield values
-        case ast.withitem(value):
+        case ast.withitem(value) | ast.DictComp(_, value):
+            yield value
+        case ast.ListComp(value) | ast.SetComp(value) | ast.GeneratorExp(value):
             yield value
 
 

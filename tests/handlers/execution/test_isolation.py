@@ -35,6 +35,11 @@ def test_what_is_defined_there_can_be_called_and_used_by_later_pieces(capsys):
     assert "in a process of its own" in repr(env["f"])
 
 
+def test_an_error_there_that_cannot_say_what_it_is_is_one_here():
+    with pytest.raises(RuntimeError, match="Odd: <exception str"):
+        run("class Odd(Exception):\n  def __str__(self): return self.nothing\nraise Odd()", executor=APART)
+
+
 def test_an_error_there_is_an_error_here():
     env: dict = {}
     with pytest.raises(ZeroDivisionError, match="division by zero") as raised:

@@ -76,7 +76,7 @@ def test_a_body_may_call_itself_and_write_onto_self():
 def test_a_function_that_is_left_on_an_agent_is_held_back_later_too():
     keeper = Keeper()
     leave = "def peek(name: str) -> str:\n    return str(getattr(self, name))\n\nself.peek = peek"
-    with restricted(runs(leave), calls("peek", name="__class__"), "done") as model:
+    with restricted(runs(leave), calls("peek", name="__reduce__"), "done") as model:
         keeper.ask("?")
     assert "peek" in tools(model.requests[1])
     assert "The tool raised an exception" in results(model)[-1]

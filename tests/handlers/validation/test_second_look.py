@@ -45,6 +45,14 @@ PICK = scope(pick, 1)
         "next((row for row in ROWS if row['price'] > 1), None)['price']",
         "best = None\nfor r in ROWS:\n    if best is None or r['price'] > best['price']:\n        best = r\nbest['x']",
         "def f(rows: list = None) -> int:\n    return len(rows or [])\nf()",
+        "counts = {'a': 1, 'b': 2}\nmax(counts, key=counts.get)\nsorted(counts, key=counts.get, reverse=True)",
+        "from collections import Counter, defaultdict\nc = Counter('aab')\nmax(c, key=c.get)\n"
+        "d = defaultdict(float)\nmin(d, key=d.get)\nsum(map(d.get, d))",
+        "amounts = [FOUND.get(key) for key in FOUND]\nsum(amounts)",
+        "value = FOUND.get('tea')\nvalue += 1",
+        "try:\n    late = undefined\nexcept NameError:\n    late = 0",
+        "def two(a, b):\n    return a\ntry:\n    two(1)\nexcept (ValueError, TypeError) as error:\n    print(error)",
+        "try:\n    (1).nothing\nexcept AttributeError:\n    pass",
         "board = [[0] * 3 for _ in range(3)]\nboard[0][0] = 'x'",
         "class A:\n    def __init__(self):\n        self.next = None\n    def to(self):\n        return self.next[0]",
     ],
@@ -59,6 +67,22 @@ def test_in_a_session_what_is_only_supposed_is_left_to_the_run(installed, snippe
 )
 def test_and_what_is_certain_is_told(installed, snippet):
     assert "line 1: " in report(installed, splice_snippet(snippet, pick, PICK), lenient=True)
+
+
+@checkers
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        "max({'a': 1}, kex=len)",
+        "try:\n    undefined\nexcept TypeError:\n    pass",
+        "try:\n    int('a')\nexcept NameError:\n    undefined",
+        "try:\n    undefined\nfinally:\n    pass",
+        "try:\n    'a' + 1\nexcept Exception:\n    pass",
+        "value = 'a'\nvalue += 1",
+    ],
+)
+def test_what_a_piece_does_not_expect_to_fail_is_told(installed, snippet):
+    assert "line " in report(installed, splice_snippet(snippet, pick, PICK), lenient=True)
 
 
 @checkers
