@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from types import FunctionType
+
 from effectful_agents.operations.approvals import ConsumptionLedger
 from effectful_agents.operations.memory import MemoryStore
 from effectful_agents.operations.records import Checkpointer, RunStore
@@ -14,11 +17,14 @@ _BY_METHODS = (ConsumptionLedger, MemoryStore, RunStore)
 def is_keeper(cls: type) -> bool:
     """Whether instances of a class give what anybody has said, and take what is said in their name.
 
-    They decide nothing, so that who reaches one passes by whoever decides. A `Checkpointer` that is no `RunStore` has
-    to derive from it to be known: many a class has `append` and `load`.
+    They decide nothing, so that who reaches one passes by whoever decides. Many a class has `append` and `load`: the
+    `load` of a `Checkpointer` takes a `run_id`.
 
     >>> from effectful_agents.handlers.memory import InMemoryStore
     >>> is_keeper(InMemoryStore), is_keeper(dict)
     (True, False)
     """
-    return Checkpointer in cls.__mro__ or any(issubclass(cls, kept) for kept in _BY_METHODS)
+    if any(issubclass(cls, kept) for kept in _BY_METHODS):
+        return True
+    load = inspect.getattr_static(cls, "load", None) if issubclass(cls, Checkpointer) else None
+    return isinstance(load, FunctionType) and "run_id" in load.__code__.co_varnames[: load.__code__.co_argcount]
