@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import contextvars
 import hmac
@@ -9,7 +10,7 @@ import re
 import secrets
 import threading
 import weakref
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from effectful_agents.errors import OptionError
@@ -212,11 +213,16 @@ def _merged(spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]
     return made
 
 
-def _outside(start: int, end: int, marks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What of a span is outside of these: marks stay as they are."""
-    for begin, stop in marks:
-        if stop <= start or begin >= end:
-            continue
+def _outside(start: int, end: int, marks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What of a span is outside of these, which are in their order: marks stay as they are.
+
+    >>> list(_outside(0, 9, [(2, 4), (6, 12)]))
+    [(0, 2), (4, 6)]
+    """
+    for index in range(bisect.bisect(marks, start, key=lambda mark: mark[1]), len(marks)):
+        begin, stop = marks[index]
+        if begin >= end:
+            break
         if start < begin:
             yield start, begin
         start = stop
