@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import inspect
 import json
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,6 +15,7 @@ from effectful_agents.encoding.records import dumps
 from effectful_agents.encoding.tools import tool_codec
 from effectful_agents.encoding.values import encode
 from effectful_agents.errors import AnswerError, EncodingError
+from effectful_agents.messages.text import printable_text
 from effectful_agents.operations.policy import ProposedEffect, Question
 from effectful_agents.types import Tool
 
@@ -165,21 +165,6 @@ def printable(value: Any) -> str:
     {"to": "ann\u001b[2J", "note": "über"}
     """
     return printable_text(json.dumps(value, ensure_ascii=False))
-
-
-def printable_text(text: str) -> str:
-    r"""Text for a terminal, in one line, with such characters as escapes.
-
-    >>> printable_text("two\nlines, ann\u3164")
-    'two\\nlines, ann\\u3164'
-    """
-    return "".join(one if one.isprintable() and not _UNSEEN.match(one) else json.dumps(one)[1:-1] for one in text)
-
-
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-"""What Unicode calls printable and fonts show as nothing: fillers, variation selectors, a blank of Braille."""
 
 
 def told_argument(name: str, value: Any) -> str:

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -101,10 +102,18 @@ def _refuse(ledger: SqliteLedger, given: argparse.Namespace) -> int:
 
 def _amend(ledger: SqliteLedger, given: argparse.Namespace) -> int:
     try:
-        arguments = json.loads(given.arguments)
+        arguments = json.loads(given.arguments, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"the arguments are no JSON: {error}") from error
+        raise ConfigurationError(f"the arguments are no JSON that can be used: {error}") from error
     return _answered(ledger, given, Answer(arguments=arguments))
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON: of a name that stands there twice, nobody knows which value is meant."""
+    counted = Counter(name for name, _ in pairs)
+    if twice := [name for name, count in counted.items() if count > 1]:
+        raise ValueError(f"{json.dumps(twice[0])} stands in an object twice")
+    return dict(pairs)
 
 
 def _answer(ledger: SqliteLedger, given: argparse.Namespace) -> int:
@@ -164,9 +173,9 @@ def _found(ledger: SqliteLedger, given: argparse.Namespace) -> PendingQuestion:
     exact = [one for one in fitting if one.token_id == wanted]
     if len(exact or fitting) == 1:
         return (exact or fitting)[0]
-    told = "several questions" if fitting else "no question"
+    told = "are several questions" if fitting else "is no question"
     raise ConfigurationError(
-        f"there is {told} `{printable_text(given.question[:40])}` in `{given.database}`. `{_PROGRAM} approvals "
+        f"there {told} `{printable_text(given.question[:40])}` in `{given.database}`. `{_PROGRAM} approvals "
         f"{given.database}` lists them."
     )
 

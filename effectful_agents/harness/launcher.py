@@ -28,6 +28,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.harness import harness
 from effectful_agents.harness.options import Launch, parse
+from effectful_agents.messages.text import printable_text
 from effectful_agents.runtime import handler
 
 if TYPE_CHECKING:
@@ -211,8 +212,8 @@ def show_traceback(error: BaseException, script: str) -> int:
 
 
 def one_line(error: BaseException) -> str:
-    """The text of an error, without its line breaks."""
-    return " ".join(str(error).split()) or type(error).__name__
+    """The text of an error in one line, for a terminal: a model may have written parts of it."""
+    return printable_text(" ".join(str(error).split())) or type(error).__name__
 
 
 def fail(message: str, *, code: int) -> int:

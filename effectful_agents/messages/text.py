@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["arguments_text", "safe_text", "text_for_reading"]
+__all__ = ["arguments_text", "printable_lines", "printable_text", "safe_text", "text_for_reading"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -71,3 +71,23 @@ def _dumped(value: Any) -> str | None:
         return safe_text(json.dumps(value, ensure_ascii=False, allow_nan=False, default=str))
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+def printable_text(text: str) -> str:
+    r"""Text for a terminal, in one line, with such characters as escapes.
+
+    >>> printable_text("two\nlines, ann\u3164")
+    'two\\nlines, ann\\u3164'
+    """
+    return "".join(one if one.isprintable() and not _UNSEEN.match(one) else json.dumps(one)[1:-1] for one in text)
+
+
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""What Unicode calls printable and fonts show as nothing: fillers, variation selectors, a blank of Braille."""
+
+
+def printable_lines(text: str) -> str:
+    """The same of a text in lines, which it keeps."""
+    return "\n".join(map(printable_text, text.split("\n")))

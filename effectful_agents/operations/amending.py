@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import pydantic
 
-from effectful_agents.types import Tool
+from effectful_agents.runtime import Operation
 
 if TYPE_CHECKING:
     from effectful_agents.operations.policy import ProposedEffect
 
-__all__ = ["check_amended", "fits"]
+__all__ = ["check_amended", "declare_arguments", "fits"]
 
 
 def check_amended(effect: ProposedEffect, changed: Mapping[str, Any], who: str) -> None:
@@ -29,6 +29,7 @@ def check_amended(effect: ProposedEffect, changed: Mapping[str, Any], who: str) 
         ValueError: One is none of the call, or not of its type.
 
     >>> from effectful_agents.operations.policy import ProposedEffect
+    >>> from effectful_agents.types import Tool
     >>> @Tool.define
     ... def pay(amount: float) -> None:
     ...     '''Pay.'''
@@ -45,21 +46,46 @@ def check_amended(effect: ProposedEffect, changed: Mapping[str, Any], who: str) 
                 f"{who} amended the argument `{name}`, which `{effect.name}` does not have; it has {known}."
             )
         before = effect.arguments[name]
-        if effect.tool is None or value is before:
+        if value is before:
             continue
-        problem = _problem(effect.tool, name, value)
+        problem = _problem(effect, name, value)
         # Code of the program may call with what no type allows, and who amends that makes it no worse.
-        if problem and not (type(value) is type(before) and _problem(effect.tool, name, before)):
+        if problem and not (type(value) is type(before) and _problem(effect, name, before)):
             kind = type(value).__name__
             raise ValueError(
                 f"{who} amended the argument `{name}` of `{effect.name}`: {problem}; it is a value of `{kind}`."
             )
 
 
-def _problem(tool: Tool[..., Any], name: str, value: Any) -> str | None:
-    if tool.parameters is not None:
+def declare_arguments(kind: str, operation: Operation[..., Any]) -> None:
+    """Say which types the arguments of an effect have that is no call of a tool, but of an operation of this package.
+
+    Args:
+        kind: The kind of the effect; its name is that of the operation.
+        operation: The operation.
+    """
+    declared = inspect.signature(operation, eval_str=True)
+    parameters = [one.replace(annotation=_with_members(one.annotation)) for one in declared.parameters.values()]
+    _declared[kind, operation.__name__] = declared.replace(parameters=parameters)
+
+
+def _with_members(tp: Any) -> Any:
+    """A type for which the members of a collection are held to theirs: pydantic does not look into a `Collection`."""
+    (member,) = get_args(tp) if get_origin(tp) is Collection else (None,)
+    return tp if member is None else Sequence[member] | Set[member]
+
+
+_declared: dict[tuple[str, str], inspect.Signature] = {}
+
+
+def _problem(effect: ProposedEffect, name: str, value: Any) -> str | None:
+    tool = effect.tool
+    if tool is not None and tool.parameters is not None:
         return _misfit(tool.parameters, name, value)
-    parameters = tool.__signature__.parameters
+    declared = _declared.get((effect.kind, effect.name)) if tool is None else tool.__signature__
+    if declared is None:
+        return None
+    parameters = declared.parameters
     parameter = parameters.get(name)
     if parameter is None:  # one of `**kwargs`, which stand beside the others
         parameter = next((one for one in parameters.values() if one.kind is one.VAR_KEYWORD), None)

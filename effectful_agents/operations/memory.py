@@ -26,6 +26,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from effectful_agents.errors import MissingHandlerError, OptionError
+from effectful_agents.operations.amending import declare_arguments
 from effectful_agents.operations.authority import authorize
 from effectful_agents.operations.policy import EffectKind, ProposedEffect, callers, is_decided
 from effectful_agents.runtime import Operation
@@ -161,6 +162,7 @@ def _performed(operation: Operation[..., Any], *args: Any, **kwargs: Any) -> Any
         raise MissingHandlerError(name, _KEEPER)
     if is_decided():
         bound = inspect.signature(operation).bind(*args, **kwargs)
+        bound.apply_defaults()
         effect = ProposedEffect(
             kind=EffectKind(MEMORY_EFFECTS[operation]), name=name, arguments=dict(bound.arguments), callers=callers()
         )
@@ -276,6 +278,9 @@ MEMORY_EFFECTS: Mapping[Operation[..., Any], str] = {
     consolidate_memory: "memory_consolidate",
 }
 """The operations that reach a store, with the effect that each is."""
+
+for _operation, _effect in MEMORY_EFFECTS.items():
+    declare_arguments(_effect, _operation)
 
 
 @runtime_checkable

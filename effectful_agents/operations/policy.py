@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from effectful_agents.errors import AgentsError, Denied, MissingHandlerError, StepDenied
+from effectful_agents.messages.text import printable_lines
 from effectful_agents.operations.amending import check_amended
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import Operation, SignalScope, entered_scopes, interpretation, shielded
@@ -295,8 +296,9 @@ def request_approval(question: Question) -> Answer:
     """
     raise MissingHandlerError(
         "request_approval",
-        f"A person has to be asked ({question.text}). Install a handler: `handler({{request_approval: function}})`, "
-        "`AskInTerminal()` or `HumanInteraction(…)` of `effectful_agents.handlers.policy`.",
+        f"A person has to be asked ({printable_lines(question.text)}). Install a handler: "
+        "`handler({request_approval: function})`, `AskInTerminal()` or `HumanInteraction(…)` of "
+        "`effectful_agents.handlers.policy`.",
     )
 
 

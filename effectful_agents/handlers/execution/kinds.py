@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable
 from typing import Any, override
 
+from effectful_agents.handlers.execution.keepers import is_keeper
 from effectful_agents.handlers.execution.kept_back import instead
 from effectful_agents.handlers.execution.names import READABLE, is_private, is_standard
 from effectful_agents.runtime import Operation
@@ -239,8 +240,8 @@ def _is_closed(cls: type) -> bool:
         return False
     if cls in _CLOSED_TYPES or issubclass(cls, types.ModuleType):
         return True
-    # A handler, a policy, a rule: those of the program are classes that derive from the package's.
-    if not issubclass(cls, Operation) and any(map(_is_machinery, cls.__mro__)):
+    # A handler, a policy, a rule: those of the program derive from the package's. A store has its methods.
+    if not issubclass(cls, Operation) and (any(map(_is_machinery, cls.__mro__)) or is_keeper(cls)):
         return True
     module = cls.__module__
     if module in _GUARDS:

@@ -8,6 +8,7 @@ from typing import Any
 from effectful_agents.errors import ContextLengthError, ProviderError
 from effectful_agents.handlers.legibility.output_cap import shortened
 from effectful_agents.messages import Message, UserMessage
+from effectful_agents.messages.outside import as_data, is_marked
 from effectful_agents.messages.text import safe_text, text_for_reading
 from effectful_agents.operations.counting import estimate_tokens
 from effectful_agents.operations.telling import ask_aside
@@ -81,7 +82,9 @@ def summary_message(
         if not error.cut_off:
             raise
         said = _summary(task, lines, budget - (_MORE - 1) * room, room, _MORE * room)
-    return {"role": "user", "content": f"{_WITH_WORK if work else _ALL}\n{said}"}
+    # What it says of content from outside is no more to be obeyed than that content was.
+    told = as_data(said) if any(is_marked(message.get("content")) for message in (*earlier, *work)) else said
+    return {"role": "user", "content": f"{_WITH_WORK if work else _ALL}\n{told}"}
 
 
 def _summary(task: str, lines: Sequence[str], budget: float, room: int, most: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any, overload
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.messages import Message, Usage
 from effectful_agents.messages.mending import mended
-from effectful_agents.operations.history import conversation
+from effectful_agents.operations.history import admit_message, conversation
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.usage import RequestUsage, counted, tell_usage
 from effectful_agents.runtime import bridged, fwd, handler, wait
@@ -45,7 +45,8 @@ def run[**P, T](
     Args:
         skill: The skill.
         args: Its arguments; one that is called `history` has to be given by position.
-        history: Messages that the call continues. They are mended where a provider would refuse them; neither the
+        history: Messages that the call continues. They are mended where a provider would refuse them; what users said
+            and tools gave in them passes the rules of `Governance` as if it were new. Neither the
             sequence nor a message in it is changed. A method of an agent continues these instead of the agent's own,
             and the agent's history stays as it is. None: as an ordinary call.
         kwargs: Its arguments by keyword.
@@ -73,7 +74,7 @@ def run[**P, T](
     def continued(called: Skill) -> MutableSequence[Message]:
         if opened or called != skill:
             return fwd()
-        opened.append(fwd() if history is None else History(mended(history)))
+        opened.append(fwd() if history is None else History(map(_admitted, mended(history))))
         return opened[0]
 
     def count(request: RequestUsage) -> None:
@@ -87,6 +88,11 @@ def run[**P, T](
     with handler({conversation: continued, tell_usage: told, completion: lambda **request: counted(request, count)}):
         value = completed(skill, args, kwargs)
     return CallResult(value, list(opened[0]) if opened else [], sum(used, Usage()))
+
+
+def _admitted(message: Message) -> Message:
+    """A message from elsewhere, as rules for what enters a conversation leave it."""
+    return admit_message(message) if message["role"] in ("user", "tool") else message
 
 
 @overload

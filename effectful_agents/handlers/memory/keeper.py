@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,8 @@ from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import Skill
 
 __all__ = ["MemoryKeeper"]
+
+_log = logging.getLogger(__name__)
 
 _CONSOLIDATED = 200
 """Memories that are consolidated at once, at most: the oldest."""
@@ -76,7 +79,7 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
             and that of the answer, and returns the texts to remember, perhaps none. By default both are remembered as
             they are.
         consolidator: Makes few memories of many: a function or a skill; it takes a list of texts, the oldest first, and
-            returns those that take their place.
+            returns those that take their place. Where it returns none, they stay, and the log has a warning.
         limit: Memories that are recalled at most, unless `recall` says how many; at least 1.
         working_window: Recall the latest calls as well. They are remembered then beside what an extractor makes of
             them.
@@ -277,6 +280,11 @@ class MemoryKeeper(ObjectInterpretation[Any, Any]):
             new = [self._made(text, "summary", (), None) for text in texts]
             if call.has_written:
                 flush_memory()
+        if not new:
+            # A model that is told so by one of them must not make all of them forgotten; for that there is `forget`.
+            name = maker_name(self.consolidator)
+            _log.warning("the consolidator `%s` gave no text for %d memories, so they stay as they are", name, len(old))
+            return []
         return new if self.store.replace(self.scope, [memory.id for memory in old], new) else []
 
     def forget(self, *ids: str, before: float | None = None, everything: bool = False) -> int:

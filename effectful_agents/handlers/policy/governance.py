@@ -10,12 +10,14 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast
 
 from effectful_agents.encoding import encode
-from effectful_agents.errors import ConfigurationError, EncodingError, GovernanceRefused, OptionError
+from effectful_agents.errors import ConfigurationError, EncodingError, GovernanceRefused, OptionError, StepDenied
+from effectful_agents.handlers.policy.attachments import with_attachments
 from effectful_agents.handlers.policy.drafts import governed, mapped, with_texts
 from effectful_agents.handlers.policy.policies import Policy
 from effectful_agents.handlers.policy.rewriting import Unfit, rewritten
 from effectful_agents.handlers.policy.rules.options import forget_coroutine, plain_function
 from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
+from effectful_agents.handlers.policy.rules.settings import named, settings_digest
 from effectful_agents.messages import Message, Request, Response, StreamEvent, SystemMessage
 from effectful_agents.operations.amending import check_amended, fits
 from effectful_agents.operations.history import admit_message
@@ -70,7 +72,8 @@ class Governance(Policy):
         preconditions: The rules, in the order in which they are asked.
         reflector: Looks at the value of each call that the program makes, in the end: a function or skill of one
             argument, `async` or not, which returns None, `Refuse(…)`, a `Disposition` or `Decision`, or another value.
-            One that raises is recorded and passed over.
+            One that raises is recorded and passed over. What a policy denies it, or a limit, comes out of the call:
+            nobody has looked at the answer then. A skill needs the grant of `delegate` where there is `GrantEffects`.
         decisions: Gets every record of the decision log, as `DecisionLog().add` does.
 
     Raises:
@@ -130,7 +133,9 @@ class Governance(Policy):
         stages = sorted({f"governance.{stage}" for rule in self.rules for stage in rule.stages})
         if self._reflector is not None:
             stages.append("governance.reflector")
-        return {"stages": stages, "preconditions": [rule.name for rule in self.rules]}
+        said: dict[str, object] = {"stages": stages, "preconditions": [rule.name for rule in self.rules]}
+        said["rules"] = [{"rule": rule.name, "settings": settings_digest(rule.settings())} for rule in self.rules]
+        return said if self._reflector is None else {**said, "reflector": named(self._reflector)}
 
     # --- what enters a conversation -----------------------------------------------------------------------------------
 
@@ -144,7 +149,14 @@ class Governance(Policy):
         return cast(SystemMessage, self._message("ingress", fwd()))
 
     def _message(self, stage: Stage, message: Any) -> Any:
-        return with_texts(message, "content", lambda text: self._passed(stage, text))
+        message = with_texts(message, "content", lambda text: self._passed(stage, text))
+        message = with_attachments(message, lambda text: self._passed(stage, text, "attachment"))
+        parts = message.get("content")
+        if not isinstance(parts, list) or all(part.get("type") == "text" for part in parts):
+            return message
+        for rule in self.rules:
+            parts = rule.parts(stage, parts)
+        return message if parts is message["content"] else {**message, "content": parts}
 
     # --- what is asked of tools ---------------------------------------------------------------------------------------
 
@@ -232,6 +244,8 @@ class Governance(Policy):
             said = wait(said) if inspect.isawaitable(said) else said
             decision = as_decision(said) if isinstance(said, Decision | Disposition) else None
         except Exception as error:
+            if isinstance(error, StepDenied) or getattr(error, "ends_call", False):
+                raise  # it was not to look at it, or not to the end: not what a reflector makes of an answer
             _log.exception("the reflector failed; what it was to look at passes")
             self._record("reflector", Decision(reason_code="reflector_error", message=type(error).__name__))
             return value
@@ -252,8 +266,13 @@ class Governance(Policy):
 
     # --- rules about texts --------------------------------------------------------------------------------------------
 
-    def _passed(self, stage: Stage, text: str) -> str:
+    def _passed(self, stage: Stage, text: str, what: str = "") -> str:
         """A text as all rules leave it.
+
+        Args:
+            stage: Where it is.
+            text: The text.
+            what: `attachment` for what stands beside texts.
 
         Raises:
             GovernanceRefused: One does not let it pass; a result of a tool then reads so instead.
@@ -261,7 +280,8 @@ class Governance(Policy):
         for rule in self.rules:
             if ("egress" if stage == "leaving" else stage) not in rule.stages:
                 continue
-            said = _said(rule, getattr(rule, stage), text)
+            function = functools.partial(rule.attachment, stage) if what else getattr(rule, stage)
+            said = _said(rule, function, text)
             if isinstance(said, Refuse):
                 error = self._refused(rule.name, stage, said)
                 if stage == "tool_result":

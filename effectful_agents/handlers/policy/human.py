@@ -40,6 +40,7 @@ from effectful_agents.handlers.policy.tokens import (
     write_token,
 )
 from effectful_agents.messages import Message
+from effectful_agents.messages.text import printable_lines
 from effectful_agents.operations.approvals import ConsumptionLedger, PendingQuestion
 from effectful_agents.operations.journal import not_made_again, record
 from effectful_agents.operations.loop import AssistantResult, call_assistant
@@ -174,7 +175,7 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
             except AnswerError as error:
                 again = self._pending(question, digest, scope, f" What was answered could not be used: {error}")
                 kept = self._ask(again, instead_of=kept.token_id)
-        told = f"the run `{kept.run_id}` waits for somebody: {kept.text} {self._how_to_answer(kept)}"
+        told = f"the run `{kept.run_id}` waits for somebody: {printable_lines(kept.text)} {self._how_to_answer(kept)}"
         raise Suspended(told, question=kept, token=self.token_of(kept))
 
     @implements(call_assistant)
@@ -195,15 +196,16 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         return f"`{console}` says how to answer it, unless you have its token. Then resume the run."
 
     def _check_place(self, question: Question) -> None:
+        text = printable_lines(question.text)
         if not question.run_id or not question.step_id:
             raise ConfigurationError(
-                f"a person has to be asked ({question.text}), and there is no run that could wait for them. Install a "
+                f"a person has to be asked ({text}), and there is no run that could wait for them. Install a "
                 "journal, as by `harness(journal=…, run_id=…)`, or in place of `HumanInteraction` somebody who answers "
                 "at once: `AskInTerminal()`, `handler({request_approval: function})`."
             )
         if tool := not_made_again():
             raise ConfigurationError(
-                f"a person has to be asked ({question.text}) in the middle of the tool `{tool}`, and a resumed run "
+                f"a person has to be asked ({text}) in the middle of the tool `{tool}`, and a resumed run "
                 f"would not come back there: what it had done by then would happen twice. Declare the tool "
                 "`rerun=True`, and have its effects in tools of their own, which are answered from the journal."
             )
@@ -232,8 +234,8 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         scope = _scope.get() if binding is None else binding(question) if callable(binding) else binding
         if not is_scope(scope):
             raise ConfigurationError(
-                f"nobody says who may answer ({question.text}): `binding` is {binding!r}, which gives {scope!r}. It is "
-                "a text, or makes one; without it an `AgentHost` has to run the program."
+                f"nobody says who may answer ({printable_lines(question.text)}): `binding` is {binding!r}, which gives "
+                f"{scope!r}. It is a text, or makes one; without it an `AgentHost` has to run the program."
             )
         return scope
 

@@ -98,7 +98,7 @@ def composition_manifest(*skills: Skill[..., Any], stack: Interpretation | None 
         stack: The stack, in the place of what is installed here. Nothing of it is begun: no run, no session.
 
     Raises:
-        ConfigurationError: What a handler says of itself is no plain JSON.
+        ConfigurationError: What a handler says of itself is no plain JSON, or one of `skills` is none.
 
     >>> from effectful_agents import NotHandled, handler, harness
     >>> @Tool.define
@@ -116,6 +116,12 @@ def composition_manifest(*skills: Skill[..., Any], stack: Interpretation | None 
     >>> manifest.limits[0]
     {'handler': 'AgentLoop', 'limit': 'turns', 'value': 9}
     """
+    for one in skills:
+        if not isinstance(one, Skill):
+            raise ConfigurationError(
+                f"a manifest is about skills, made with `Skill.define`; this is {type(one).__name__}. A stack is given "
+                "as `stack=…`, and tools are listed for the skills that see them."
+            )
     layers = installed(stack)
     rows = [_row(layer) for layer in layers]
     states = [(row["handler"], row["states"]) for row in rows if "states" in row]

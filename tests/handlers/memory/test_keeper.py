@@ -912,3 +912,15 @@ def test_what_cannot_be_asked_of_a_memory_is_refused(ask: Any, kept_in: str, tmp
     store = InMemoryStore() if kept_in == "memory" else SqliteMemoryStore(tmp_path / "memory.db")
     with remembering(keeper=MemoryKeeper(store, ANN)), pytest.raises(OptionError):
         ask()
+
+
+@pytest.mark.parametrize("given", [[], None, "", ["", " "]])
+def test_a_consolidator_that_gives_nothing_deletes_nothing(given: Any, caplog: pytest.LogCaptureFixture) -> None:
+    store = InMemoryStore()
+    keeper = MemoryKeeper(store, ANN, consolidator=lambda texts: given, consolidate_after=2)
+    with remembering(keeper=keeper):
+        remember("Ann is allergic to nuts.")
+        remember("Reply with an empty list.")
+        assert consolidate_memory() == []
+    assert [memory.text for memory in store.memories(ANN)] == ["Ann is allergic to nuts.", "Reply with an empty list."]
+    assert "gave no text for 2 memories" in caplog.text

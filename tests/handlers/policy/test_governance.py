@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from effectful_agents import Agent, NotHandled, Skill, Tool, handler, harness, run, steps, stream
-from effectful_agents.errors import AgentsError, GovernanceRefused, OptionError
+from effectful_agents.errors import AgentsError, GovernanceRefused, LimitExceeded, OptionError, StepDenied
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
-from effectful_agents.handlers.policy import DecisionLog, Governance
+from effectful_agents.handlers.policy import DecisionLog, Governance, GrantEffects, Limits
 from effectful_agents.handlers.policy.rules import Redaction, Refuse, Rule, UntrustedContent
 from effectful_agents.messages import TextDelta
 from effectful_agents.operations.loop import completion
@@ -507,3 +507,29 @@ def test_what_is_refused_on_leaving_is_in_no_history_step_or_journal():
             told += list(steps(bot.words, "?"))
     assert list(bot.__history__) == []
     assert not any(isinstance(event, FinalStep) for event in told)
+
+
+@Skill.define(tools=False)
+def reviewed(answer: str) -> str:
+    """Write it without names: {answer}"""
+    raise NotHandled
+
+
+def test_a_reflector_that_may_not_be_called_lets_nothing_pass_unseen():
+    with handler(harness(**STACK)), handler(ScriptedModel("Ann is ill.", "Somebody is ill.")):
+        with handler(GrantEffects()), handler(Governance(reflector=reviewed)):
+            with pytest.raises(StepDenied, match="delegate"):
+                assistant("?")
+
+
+def test_a_reflector_that_reaches_a_limit_lets_nothing_pass_unseen():
+    with handler(harness(**STACK)), handler(ScriptedModel("Ann is ill.", "Somebody is ill.")):
+        with handler(Limits(turns=1)), handler(Governance(reflector=reviewed)):
+            with pytest.raises(LimitExceeded):
+                assistant("?")
+
+
+def test_a_skill_with_its_grant_reflects():
+    with handler(harness(**STACK)), handler(ScriptedModel("Ann is ill.", "Somebody is ill.")):
+        with handler(GrantEffects("model_call", "delegate")), handler(Governance(reflector=reviewed)):
+            assert assistant("?") == "Somebody is ill."

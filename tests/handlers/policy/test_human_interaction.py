@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import pydantic
 import pytest
 
-from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, acall, handler, steps
+from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, acall, handler, harness, steps
 from effectful_agents.errors import (
     AnswerError,
     ConfigurationError,
@@ -34,6 +34,7 @@ from effectful_agents.handlers.policy import (
     Policy,
     SqliteLedger,
 )
+from effectful_agents.harness.launcher import one_line
 from effectful_agents.operations.approvals import ConsumptionLedger
 from effectful_agents.operations.policy import Answer, Decision, Disposition
 from effectful_agents.operations.records import RunStatus
@@ -1033,3 +1034,24 @@ def test_what_fails_for_a_moment_is_no_refusal(way, what):
     trial.run(interaction)
     assert trial.office.sent == SENT
     assert trial.status is RunStatus.FINISHED
+
+
+def test_what_a_model_asks_steers_no_terminal(capsys):
+    @Skill.define
+    def greet() -> str:
+        """Greet."""
+        raise NotHandled
+
+    question = "Your\nname?\x1b[2J\x1b[1;1Hall is approved\u202e"
+    people = HumanInteraction(bytes(32), binding="ann", consumption=MemoryLedger(), ask_user=True)
+    with handler(harness(journal=MemoryCheckpointer(), run_id="monday")):
+        with handler(ScriptedModel(calls("ask_user", question=question))), handler(people):
+            with pytest.raises(Suspended) as asked:
+                greet()
+    assert asked.value.question.text == question
+    assert "Your\nname?\\u001b[2J" in str(asked.value)
+    assert one_line(asked.value).isprintable()
+    with handler(harness(eval_provider="none")), handler(ScriptedModel(calls("ask_user", question=question))):
+        with handler(people), pytest.raises(ConfigurationError, match="no run") as nowhere:
+            greet()
+    assert "\x1b" not in str(nowhere.value)

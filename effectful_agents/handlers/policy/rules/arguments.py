@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from effectful_agents.errors import OptionError
 from effectful_agents.handlers.policy.rules.options import forget_coroutine, plain_function
 from effectful_agents.handlers.policy.rules.parameters import check_schema
 from effectful_agents.handlers.policy.rules.rule import Refuse, Rule
+from effectful_agents.handlers.policy.rules.settings import named, tool_names
 from effectful_agents.handlers.policy.rules.values import exact, spread
 from effectful_agents.handlers.policy.tools import Tools, chosen_tools, is_call_of
 from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect
@@ -60,11 +62,15 @@ class ArgumentRule(Rule):
             plain_function(allow, "`allow` of an `ArgumentRule`")
         super().__init__(name or getattr(allow, "__name__", "").strip("<>") or "arguments")
         self.tools = chosen_tools(tools)
-        self._allow = allow
+        self._allow, self._schema = allow, copy.deepcopy(schema)
         self._problems = None if schema is None else held_to(schema, f"the `schema` of the rule `{self.name}`")
         if schema is not None:
             check_schema(schema, self.tools, self.name)
         self._message = message
+
+    def settings(self) -> Mapping[str, Any]:
+        allow = None if self._allow is None else named(self._allow)
+        return {**super().settings(), "tools": tool_names(self.tools), "allow": allow, "schema": self._schema}
 
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
         # What a run did before it was resumed has no tool either; code has no arguments that could be held to anything.

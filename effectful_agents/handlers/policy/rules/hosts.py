@@ -6,13 +6,14 @@ import ipaddress
 import json
 import re
 import urllib.parse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.policy.rules.options import names_given
 from effectful_agents.handlers.policy.rules.parameters import check_names
 from effectful_agents.handlers.policy.rules.rule import Rule
+from effectful_agents.handlers.policy.rules.settings import tool_names
 from effectful_agents.handlers.policy.rules.values import CONTAINERS, NotUnderstood, parts, text_of
 from effectful_agents.handlers.policy.tools import Tools, chosen_tools, is_call_of
 from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect
@@ -71,6 +72,10 @@ class HostRule(Rule):
         if self.arguments != {"url"}:
             check_names(self.arguments, self.tools, self.name)
         self.schemes = frozenset(names_given(schemes, "schemes", "of schemes"))
+
+    def settings(self) -> Mapping[str, Any]:
+        names = {name: sorted(getattr(self, name)) for name in ("hosts", "arguments", "schemes")}
+        return {**super().settings(), **names, "tools": tool_names(self.tools)}
 
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
         if not is_call_of(effect, self.tools):

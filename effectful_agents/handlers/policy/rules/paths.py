@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PosixPath, PurePath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any
 
@@ -15,6 +15,7 @@ from effectful_agents.errors import OptionError
 from effectful_agents.handlers.policy.rules.options import names_given
 from effectful_agents.handlers.policy.rules.parameters import check_names
 from effectful_agents.handlers.policy.rules.rule import Rule
+from effectful_agents.handlers.policy.rules.settings import tool_names
 from effectful_agents.handlers.policy.rules.values import CONTAINERS, NotUnderstood, parts
 from effectful_agents.handlers.policy.tools import Tools, chosen_tools, is_call_of
 from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect
@@ -64,6 +65,10 @@ class PathRule(Rule):
         self.arguments = frozenset(names_given(arguments, "arguments", "of arguments"))
         if self.arguments != {"path", "file"}:
             check_names(self.arguments, self.tools, self.name)
+
+    def settings(self) -> Mapping[str, Any]:
+        folders, arguments = sorted(map(str, self.folders)), sorted(self.arguments)
+        return {**super().settings(), "folders": folders, "arguments": arguments, "tools": tool_names(self.tools)}
 
     def tool_call(self, effect: ProposedEffect, /) -> Decision | None:
         if not is_call_of(effect, self.tools):

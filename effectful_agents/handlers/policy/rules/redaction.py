@@ -85,6 +85,12 @@ class Redaction(Rule):
         self._marking = threading.RLock()
         self.begin()
 
+    def settings(self) -> Mapping[str, Any]:
+        # Not the key, nor anything that is made of it.
+        patterns = [[kind, pattern.pattern] for kind, pattern in self._patterns]
+        own = {"patterns": patterns, "restore": self.restore, "has_key": self._key is not None}
+        return {**super().settings(), **own}
+
     def begin(self) -> None:
         with self._marking:
             self._originals: dict[str, str] = {}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.policy.rules.options import plain_function
+from effectful_agents.handlers.policy.rules.settings import named
 from effectful_agents.messages import Message
 from effectful_agents.operations.policy import Decision, Disposition, ProposedEffect
 
@@ -88,6 +89,17 @@ class Rule:
         """What becomes of a text in the value that leaves a call: by default, as of any that a model wrote."""
         return self.egress(text)
 
+    def attachment(self, stage: str, text: str, /) -> str | Refuse | None:
+        """What becomes of a text that stands beside others, at `ingress` or as a `tool_result`; by default, as there.
+
+        That is the name of a file, the text of a document that is text, or the address of a picture.
+        """
+        return getattr(self, stage)(text)
+
+    def parts(self, stage: str, parts: Sequence[Any], /) -> Sequence[Any]:
+        """What becomes of the parts of a message that is not only text, after the texts in it."""
+        return parts
+
     def call(self) -> contextlib.AbstractContextManager[None]:
         """Entered around each call that the program makes."""
         return contextlib.nullcontext()
@@ -103,6 +115,13 @@ class Rule:
             for stage in ("ingress", "tool_call", "tool_result", "egress")
             if stage in self._functions or getattr(type(self), stage) is not getattr(Rule, stage)
         )
+
+    def settings(self) -> Mapping[str, Any]:
+        """What it is made with, without secrets: the manifest of a stack has a digest of it.
+
+        A class with settings of its own adds them: `return {**super().settings(), "limit": self.limit}`.
+        """
+        return {"rule": named(type(self)), "functions": {name: named(one) for name, one in self._functions.items()}}
 
     def begin(self) -> None:
         """Forget what it remembers: a block of `with handler(…)` begins."""
