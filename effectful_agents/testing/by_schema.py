@@ -12,6 +12,7 @@ from effectful_agents.messages import Request, Response, ToolCall, ToolChoice
 from effectful_agents.messages.telling import told
 from effectful_agents.messages.text import text_for_reading
 from effectful_agents.operations.loop import completion
+from effectful_agents.operations.policy import callers
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, implements, interpretation
 from effectful_agents.testing.recorded import Forms
@@ -32,7 +33,9 @@ class SchemaModel(ObjectInterpretation[Any, Any]):
     Args:
         seed: Another one gives other replies.
         calls_tools: Whether it calls the tools that it is offered, each once in a conversation and with arguments that
-            fit, before it answers; or the names of those that it calls. A tool that a request demands is called anyway.
+            fit, before it answers; or the names of those that it calls. A skill that is being called is not called
+            once more inside, and a call that is nested in two others calls none, so that skills which offer each other
+            come to an end. A tool that a request demands is called anyway.
         chunk_size: Characters in one piece of a stream; at least 1.
 
     Attributes:
@@ -99,8 +102,9 @@ class SchemaModel(ObjectInterpretation[Any, Any]):
         if choice.mode == "named":
             return [choice.name] if choice.name in offered else []
         wanted = [name for name in offered if self.calls_tools is True or name in (self.calls_tools or ())]
-        before = _called_in(request)
-        names = [name for name in wanted if name not in before]
+        before, around = _called_in(request), callers()
+        running = [skill.own_name for skill in around]
+        names = [] if len(around) > _DEEPEST else [name for name in wanted if name not in {*before, *running}]
         if choice.mode == "required" and not names:
             names = [next((name for name in offered if name not in before), offered[0])]
         return names[:1] if request.get("parallel_tool_calls") is False else names
@@ -121,6 +125,10 @@ class SchemaModel(ObjectInterpretation[Any, Any]):
             count += 1
             text = json.dumps(arguments, ensure_ascii=False)
             yield {"id": f"call-{count}", "type": "function", "function": {"name": name, "arguments": text}}
+
+
+_DEEPEST = 2
+"""In how many calls one may be nested that calls tools: the last one among them answers, the others call."""
 
 
 def _called_in(request: Request) -> list[str]:

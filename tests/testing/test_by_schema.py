@@ -18,7 +18,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from effectful_agents import NotHandled, Skill, Tool, acall, harness
+from effectful_agents import Agent, NotHandled, Skill, Tool, acall, harness
 from effectful_agents.encoding import answer_codec, tool_codec
 from effectful_agents.errors import EncodingError, OptionError, ResultDecodingError
 from effectful_agents.messages import TextDelta, ToolChoice
@@ -328,6 +328,59 @@ def test_a_program_with_tools_runs():
         assert set(asyncio.run(acall(plan))) <= {"Oslo", "Rome"}
     assert len(seen) == 2
     assert len(model.requests) == 4
+
+
+@Skill.define
+def plan(what: str) -> str:
+    """Plan {what}, with `check`."""
+    raise NotHandled
+
+
+@Skill.define
+def check(what: str) -> str:
+    """Check {what}, with `plan`."""
+    raise NotHandled
+
+
+class Guide(Agent):
+    """A guide."""
+
+    @Skill.define
+    def first(self, what: str) -> str:
+        """{what}, then `second`."""
+        raise NotHandled
+
+    @Skill.define
+    def second(self, what: str) -> str:
+        """{what}, then `first`."""
+        raise NotHandled
+
+    @Skill.define
+    def again(self, what: str) -> str:
+        """{what}, and `again`."""
+        raise NotHandled
+
+
+def test_skills_that_offer_each_other_come_to_an_end():
+    with handler(SchemaModel(calls_tools=True)) as model, handler(harness(eval_provider="none")):
+        assert plan("a trip")
+    # `plan` calls `check`, which calls no `plan`.
+    assert len(model.requests) == 3
+    with (
+        handler(SchemaModel(calls_tools=["first", "second", "again"])) as model,
+        handler(harness(eval_provider="none")),
+    ):
+        guide = Guide()
+        assert [guide.first("a"), guide.second("b"), guide.again("c")]
+
+
+def test_many_skills_that_offer_each_other_come_to_an_end_soon():
+    space: dict[str, Any] = {"Skill": Skill, "NotHandled": NotHandled}
+    source = "@Skill.define\ndef s{0}(x: str) -> str:\n    'Do {{x}}.'\n    raise NotHandled\n"
+    exec("".join(source.format(number) for number in range(8)), space)
+    with handler(SchemaModel(calls_tools=True)) as model, handler(harness(eval_provider="none")):
+        assert space["s0"]("it")
+    assert 1 <= len(model.requests) < 99
 
 
 # --- the same again ---------------------------------------------------------------------------------------------------
