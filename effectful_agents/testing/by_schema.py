@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
@@ -91,7 +92,8 @@ class SchemaModel(ObjectInterpretation[Any, Any]):
         schema = form.get("json_schema", {}).get("schema")
         if schema is None:
             return says(sample({"type": "string", "minLength": 8, **_bounds_in_feedback(request)}, seed))
-        return says(json.dumps(sample(schema, seed), ensure_ascii=False))
+        value = sample(_with_moments(schema, _said_of_moments(request)), seed)
+        return says(json.dumps(value, ensure_ascii=False))
 
     def _to_call(self, request: Request) -> list[str]:
         """The tools that this reply calls."""
@@ -118,9 +120,11 @@ class SchemaModel(ObjectInterpretation[Any, Any]):
                 continue
             try:
                 arguments = sample(function.get("parameters") or {"type": "object", "properties": {}}, f"{seed} {name}")
-            except EncodingError:
+            except EncodingError as error:
                 if self.calls_tools is True and ToolChoice.from_wire(request.get("tool_choice")).mode == "auto":
-                    continue  # nothing that it could be called with
+                    # Nothing that it could be called with.
+                    warnings.warn(f"`SchemaModel` does not call the tool `{name}`: {error}", UserWarning, stacklevel=2)
+                    continue
                 raise
             count += 1
             text = json.dumps(arguments, ensure_ascii=False)
@@ -144,9 +148,47 @@ _BOUNDS = (
 )
 
 
+def _feedback(request: Request) -> list[str]:
+    """What was said of answers that were sent back."""
+    return [text_for_reading(message.get("content")) for message in request["messages"] if message["role"] == "user"][
+        1:
+    ]
+
+
+_MOMENTS = (
+    (" of the future", re.compile(r"should be in the future|should be greater than (or equal to )?\d{4}-\d\d-\d\d")),
+    (" of no zone", re.compile(r"should not have timezone info")),
+)
+
+
+def _said_of_moments(request: Request) -> str:
+    """What dates and times have to be, of which no schema speaks: the rest of a name in `text_of_format`."""
+    said = _feedback(request)
+    return "".join(name for name, words in _MOMENTS if any(words.search(text) for text in said))
+
+
+def _with_moments(schema: Any, rest: str) -> Any:
+    """A schema whose dates and times are of that kind."""
+    if not rest:
+        return schema
+    if isinstance(schema, list):
+        return [_with_moments(part, rest) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    changed = {name: _with_moments(part, rest) for name, part in schema.items()}
+    match schema.get("format"):
+        case "date-time":
+            changed["format"] = f"date-time{rest}"
+        case "date" if "future" in rest:
+            changed["format"] = "date of the future"
+    return changed
+
+
 def _bounds_in_feedback(request: Request) -> dict[str, Any]:
     """What a text has to be, of which no schema speaks, as it is said when an answer is sent back."""
-    said = [text_for_reading(message.get("content")) for message in request["messages"] if message["role"] == "user"]
-    found = [(name, match[1]) for text in said[1:] for name, bound in _BOUNDS if (match := bound.search(text))]
+    said = _feedback(request)
+    if any("Base64 decoding error" in text or "'utf-8' codec can't decode" in text for text in said):
+        return {"minLength": 0, "format": "byte"}
+    found = [(name, match[1]) for text in said for name, bound in _BOUNDS if (match := bound.search(text))]
     bounds = {name: value if name == "pattern" else int(value) for name, value in found}
     return {"minLength": 0, **bounds} if bounds else {}
