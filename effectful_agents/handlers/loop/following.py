@@ -36,8 +36,8 @@ class FollowedCall[E, T]:
 
     It is an iterator, for `for` and for `async for` alike, and a context manager. Leaving the block of `with`, `close`,
     or dropping it before its end, ends the call: what it was about to do does not happen, and its history stays as it
-    was. What the call raises comes out of the iteration. Dropped in
-    another thread, as its garbage collector may, it ends when its own thread next begins to follow a call.
+    was. Dropped in another thread, as its garbage collector may, it ends when its own thread next begins to follow a
+    call. What the call raises comes out of the iteration.
 
     With `for`, the call belongs to the thread that began it; there is no thread behind it. What happens inside an
     asynchronous tool, or in tools that run at the same time, cannot stop the call: these events come when the tools
