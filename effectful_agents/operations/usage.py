@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from effectful_agents.errors import DecodingError
@@ -12,7 +12,7 @@ from effectful_agents.messages import Request, Response, Usage
 from effectful_agents.operations.loop import completion, model_in_use
 from effectful_agents.operations.prices import model_of
 from effectful_agents.operations.steps import current_ids
-from effectful_agents.runtime import Operation, fwd, interpretation, shielded
+from effectful_agents.runtime import Operation, StopScope, entered_scopes, fwd, handler, interpretation, shielded
 from effectful_agents.types import Skill
 
 __all__ = ["RequestUsage", "answered", "counted", "tell_replayed", "tell_usage"]
@@ -29,6 +29,10 @@ class RequestUsage:
         error: What the request ended with instead of a reply. One that was refused because of what stood in it was
             paid for, and has its tokens here.
         replayed: Whether it was not made now, and its reply comes from a journal.
+        aside: Whether a handler of `completion` made it by itself, while it handled another request.
+        request: The request.
+        response: The reply, as far as there is one.
+        scopes: What it was made in and may be stopped by; who counts is shielded from that.
     """
 
     model: str
@@ -36,6 +40,10 @@ class RequestUsage:
     skill: Skill[..., Any] | None = None
     error: BaseException | None = None
     replayed: bool = False
+    aside: bool = False
+    request: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+    response: Any = dataclasses.field(default=None, repr=False, compare=False)
+    scopes: Sequence[StopScope] = dataclasses.field(default=(), repr=False, compare=False)
 
 
 @Operation.define
@@ -43,26 +51,43 @@ def tell_usage(used: RequestUsage) -> None:
     """Tell what a request has used; by default nobody counts.
 
     Every request that the loop or a handler makes is told once, when it has ended, however it did: that of a first
-    attempt as that of a second, of a nested call, of a summary. What a provider repeats within a request (its
-    `num_retries`) and a model that a `Fallback` passes over count as one with the request. A handler forwards, so that
-    others count too. It must not raise.
+    attempt as that of a second, of a nested call, of a summary or a second look. What a provider repeats within a
+    request (its `num_retries`) and a model that a `Fallback` passes over count as one with the request. A handler
+    forwards, so that others count too. It must not raise.
 
     Unlike with `emit`, it makes no difference to a request whether somebody listens: it is not streamed for that.
     """
 
 
-_told: contextvars.ContextVar[bool] = contextvars.ContextVar("effectful_agents_usage_is_told", default=False)
-"""Whether the code runs in a request that is told of when it has ended."""
+_told: contextvars.ContextVar[object] = contextvars.ContextVar("effectful_agents_usage_is_told", default=None)
+"""The request, of those that are told of when they have ended, in which the code runs; None outside of any."""
 
 
 def answered(request: Request) -> Response:
-    """Perform `completion`, and tell what that has used."""
+    """Perform `completion`, and tell what that has used.
+
+    What handlers of it ask with a `completion` of their own is told for itself.
+    """
     if tell_usage not in interpretation():
         return completion(**request)
+    this = object()
+    arrived = False
+
+    def pass_on(**filled: Any) -> Response:
+        """Innermost, so that each performance of `completion` comes by once, whatever is forwarded how often."""
+        nonlocal arrived
+        if _told.get() is not this:  # it has a place like this one, further in
+            return fwd()
+        if not arrived:
+            arrived = True
+            return fwd()
+        return _counted(filled, fwd, lambda used: tell_usage(dataclasses.replace(used, aside=True)))
+
     outer = _told.get()
-    _told.set(True)
+    _told.set(this)
     try:
-        return _counted(request, lambda: completion(**request), tell_usage)
+        with handler({completion: pass_on}):
+            return _counted(request, lambda: completion(**request), tell_usage)
     finally:
         _told.set(outer)
 
@@ -78,18 +103,20 @@ def counted(request: Mapping[str, Any], add: Callable[[RequestUsage], None]) -> 
 
     That is a request which a program makes itself with `completion`. It is counted by a handler that it passes.
     """
-    return fwd() if _told.get() else _counted(request, fwd, add)
+    return _counted(request, fwd, add) if _told.get() is None else fwd()
 
 
 def _counted(request: Mapping[str, Any], ask: Callable[[], Response], add: Callable[[RequestUsage], None]) -> Response:
+    scopes = entered_scopes()
     try:
         reply = ask()
     except BaseException as error:
         with shielded():  # what ends here may have been stopped, and was paid for all the same
-            add(_used(request, getattr(error, "response", None), error))
+            used = _used(request, getattr(error, "response", None), error)
+            add(dataclasses.replace(used, scopes=scopes))
         raise
     with shielded():
-        add(_used(request, reply))
+        add(dataclasses.replace(_used(request, reply), scopes=scopes))
     return reply
 
 
@@ -102,4 +129,6 @@ def _used(request: Mapping[str, Any], reply: Any, error: BaseException | None = 
         usage=Usage.from_wire(reply.get("usage")) if isinstance(reply, Mapping) else Usage(),
         skill=None if ids is None else ids.skill,
         error=error,
+        request=request,
+        response=reply,
     )

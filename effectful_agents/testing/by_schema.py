@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from effectful_agents.messages import Request, Response, ToolCall, ToolChoice
 from effectful_agents.messages.telling import told
 from effectful_agents.messages.text import text_for_reading
 from effectful_agents.operations.loop import completion
+from effectful_agents.operations.policy import callers
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, implements, interpretation
 from effectful_agents.testing.recorded import Forms
@@ -32,7 +34,9 @@ class SchemaModel(ObjectInterpretation[Any, Any]):
     Args:
         seed: Another one gives other replies.
         calls_tools: Whether it calls the tools that it is offered, each once in a conversation and with arguments that
-            fit, before it answers; or the names of those that it calls. A tool that a request demands is called anyway.
+            fit, before it answers; or the names of those that it calls. A skill that is being called is not called
+            once more inside, and a call that is nested in two others calls none, so that skills which offer each other
+            come to an end. A tool that a request demands is called anyway.
         chunk_size: Characters in one piece of a stream; at least 1.
 
     Attributes:
@@ -88,7 +92,8 @@ class SchemaModel(ObjectInterpretation[Any, Any]):
         schema = form.get("json_schema", {}).get("schema")
         if schema is None:
             return says(sample({"type": "string", "minLength": 8, **_bounds_in_feedback(request)}, seed))
-        return says(json.dumps(sample(schema, seed), ensure_ascii=False))
+        value = sample(_with_moments(schema, _said_of_moments(request)), seed)
+        return says(json.dumps(value, ensure_ascii=False))
 
     def _to_call(self, request: Request) -> list[str]:
         """The tools that this reply calls."""
@@ -99,8 +104,9 @@ class SchemaModel(ObjectInterpretation[Any, Any]):
         if choice.mode == "named":
             return [choice.name] if choice.name in offered else []
         wanted = [name for name in offered if self.calls_tools is True or name in (self.calls_tools or ())]
-        before = _called_in(request)
-        names = [name for name in wanted if name not in before]
+        before, around = _called_in(request), callers()
+        running = [skill.own_name for skill in around]
+        names = [] if len(around) > _DEEPEST else [name for name in wanted if name not in {*before, *running}]
         if choice.mode == "required" and not names:
             names = [next((name for name in offered if name not in before), offered[0])]
         return names[:1] if request.get("parallel_tool_calls") is False else names
@@ -114,13 +120,19 @@ class SchemaModel(ObjectInterpretation[Any, Any]):
                 continue
             try:
                 arguments = sample(function.get("parameters") or {"type": "object", "properties": {}}, f"{seed} {name}")
-            except EncodingError:
+            except EncodingError as error:
                 if self.calls_tools is True and ToolChoice.from_wire(request.get("tool_choice")).mode == "auto":
-                    continue  # nothing that it could be called with
+                    # Nothing that it could be called with.
+                    warnings.warn(f"`SchemaModel` does not call the tool `{name}`: {error}", UserWarning, stacklevel=2)
+                    continue
                 raise
             count += 1
             text = json.dumps(arguments, ensure_ascii=False)
             yield {"id": f"call-{count}", "type": "function", "function": {"name": name, "arguments": text}}
+
+
+_DEEPEST = 2
+"""In how many calls one may be nested that calls tools: the last one among them answers, the others call."""
 
 
 def _called_in(request: Request) -> list[str]:
@@ -136,9 +148,47 @@ _BOUNDS = (
 )
 
 
+def _feedback(request: Request) -> list[str]:
+    """What was said of answers that were sent back."""
+    return [text_for_reading(message.get("content")) for message in request["messages"] if message["role"] == "user"][
+        1:
+    ]
+
+
+_MOMENTS = (
+    (" of the future", re.compile(r"should be in the future|should be greater than (or equal to )?\d{4}-\d\d-\d\d")),
+    (" of no zone", re.compile(r"should not have timezone info")),
+)
+
+
+def _said_of_moments(request: Request) -> str:
+    """What dates and times have to be, of which no schema speaks: the rest of a name in `text_of_format`."""
+    said = _feedback(request)
+    return "".join(name for name, words in _MOMENTS if any(words.search(text) for text in said))
+
+
+def _with_moments(schema: Any, rest: str) -> Any:
+    """A schema whose dates and times are of that kind."""
+    if not rest:
+        return schema
+    if isinstance(schema, list):
+        return [_with_moments(part, rest) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    changed = {name: _with_moments(part, rest) for name, part in schema.items()}
+    match schema.get("format"):
+        case "date-time":
+            changed["format"] = f"date-time{rest}"
+        case "date" if "future" in rest:
+            changed["format"] = "date of the future"
+    return changed
+
+
 def _bounds_in_feedback(request: Request) -> dict[str, Any]:
     """What a text has to be, of which no schema speaks, as it is said when an answer is sent back."""
-    said = [text_for_reading(message.get("content")) for message in request["messages"] if message["role"] == "user"]
-    found = [(name, match[1]) for text in said[1:] for name, bound in _BOUNDS if (match := bound.search(text))]
+    said = _feedback(request)
+    if any("Base64 decoding error" in text or "'utf-8' codec can't decode" in text for text in said):
+        return {"minLength": 0, "format": "byte"}
+    found = [(name, match[1]) for text in said for name, bound in _BOUNDS if (match := bound.search(text))]
     bounds = {name: value if name == "pattern" else int(value) for name, value in found}
     return {"minLength": 0, **bounds} if bounds else {}

@@ -7,6 +7,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -195,6 +196,13 @@ class _Sampler:
     def _text(self, schema: Mapping[str, Any]) -> str:
         shortest, longest = schema.get("minLength", 0), schema.get("maxLength")
         description = schema.get("description", "")
+        if said := _JSON.search(description):
+            return json.dumps(sample(json.loads(said[1]), self._chance.getrandbits(64)))
+        if description.startswith("a decimal number") and (bounds := _bounds_of_decimal(description)):
+            number = _number(bounds, self._chance, whole=False)
+            return format(Decimal(str(number)), "f")
+        if said := _BYTES.search(description):
+            shortest = max(shortest, int(said[1]))
         if "pattern" in schema:
             text = text_like(schema["pattern"], self._chance, shortest, longest)
             if text is None:
@@ -220,12 +228,17 @@ class _Sampler:
         if _is_pair(rest):  # of a mapping; which keys are the same is not said
             wanted = 1
         count = int(min(max(wanted, least), most))
+        # A set does not say that it is one. That many are different where there are so many.
+        is_set = bool(schema.get("uniqueItems"))
+        taken_care = is_set or least > 1
+        if taken_care and isinstance(rest, Mapping) and rest.get("type") in ("integer", "number"):
+            rest = _with_room(rest, 2 * count)
         values: list[Any] = []
         for place in range(count):
             part = firsts[place] if place < len(firsts) else rest
-            value = self._another(
-                lambda part=part: self.make(part, depth + 1), values if schema.get("uniqueItems") else ()
-            )
+            value = self._another(lambda part=part: self.make(part, depth + 1), values if taken_care else ())
+            if value is _NONE and not is_set:
+                value = self.make(part, depth + 1)
             if value is _NONE:
                 if len(values) < least:
                     raise EncodingError("there are not enough different values for a list without repetitions")
@@ -279,6 +292,14 @@ class _Sampler:
         return str(self._chance.randint(1, 99))  # a name, and also a number where the type wants one
 
 
+_JSON = re.compile(r"the text is JSON of the schema (\{.*\})")
+_BYTES = re.compile(r"\bat least (\d+) bytes\b")
+_SAID_BOUNDS = {
+    "exclusiveMinimum": "greater than",
+    "minimum": "at least",
+    "exclusiveMaximum": "less than",
+    "maximum": "at most",
+}
 _NAMES = re.compile(r"each key fits the schema (\{.*\})")
 _NONE = object()
 
@@ -301,6 +322,19 @@ def _narrower(name: str, one: Any, other: Any) -> Any:
     if name in ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"):
         return max(one, other)
     return min(one, other) if name in ("maximum", "exclusiveMaximum", "maxLength", "maxItems") else other
+
+
+def _bounds_of_decimal(description: str) -> dict[str, float]:
+    """The bounds of a number that is a text, as they are said in words."""
+    found = {name: re.search(rf"\b{said} (-?[0-9.]*[0-9])", description) for name, said in _SAID_BOUNDS.items()}
+    return {name: float(match[1]) for name, match in found.items() if match}
+
+
+def _with_room(schema: Mapping[str, Any], count: int) -> Mapping[str, Any]:
+    """A schema of numbers with so many that fit, unless it has bounds."""
+    if not {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"}.isdisjoint(schema):
+        return schema
+    return {**schema, "minimum": 0, "maximum": max(10, count)}
 
 
 def _number(schema: Mapping[str, Any], chance: random.Random, *, whole: bool) -> int | float:

@@ -37,6 +37,10 @@ def _groups(chance: random.Random) -> str:
 _FORMATS: Mapping[str, Callable[[random.Random], str]] = {
     "date": _date,
     "time": _time,
+    "date of the future": lambda chance: f"{chance.randint(2101, 2199)}{_date(chance)[4:]}",
+    "date-time of the future": lambda chance: f"{chance.randint(2101, 2199)}{_date(chance)[4:]}T{_time(chance)}Z",
+    "date-time of no zone": lambda chance: f"{_date(chance)}T{_time(chance)}",
+    "date-time of the future of no zone": lambda chance: f"{chance.randint(2101, 2199)}{_date(chance)[4:]}T00:00:00",
     "date-time": lambda chance: f"{_date(chance)}T{_time(chance)}Z",
     "duration": lambda chance: f"P{chance.randint(0, 9)}DT{chance.randint(0, 23)}H{chance.randint(0, 59)}M",
     "uuid": lambda chance: _uuid(chance, 4),

@@ -10,6 +10,7 @@ import random
 import re
 import runpy
 import sys
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import annotated_types
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from effectful_agents import NotHandled, Skill, Tool, acall, harness
+from effectful_agents import Agent, NotHandled, Skill, Tool, acall, harness
 from effectful_agents.encoding import answer_codec, tool_codec
 from effectful_agents.errors import EncodingError, OptionError, ResultDecodingError
 from effectful_agents.messages import TextDelta, ToolChoice
@@ -83,6 +84,50 @@ def test_an_answer_of_a_type_at_random_is_taken(recipe, seed):
     codec = tool_codec(tool_with(tp))
     made = ask(SchemaModel(seed, calls_tools=True), tools=[codec.definition()])
     codec.decode(made["tool_calls"][0]["function"]["arguments"])
+
+
+SAID_IN_WORDS: dict[str, Any] = {
+    "a decimal between": Annotated[Decimal, pydantic.Field(gt=0, lt=1)],
+    "a decimal below": Annotated[Decimal, pydantic.Field(le=-1000)],
+    "a large set": Annotated[set[int], pydantic.Field(min_length=50)],
+    "a set of texts": Annotated[set[Literal["a", "b", "c"]], pydantic.Field(min_length=3)],
+    "a list of few": Annotated[
+        list[Annotated[int, annotated_types.Interval(ge=1, le=2)]], pydantic.Field(min_length=5)
+    ],
+    "bytes": Annotated[bytes, pydantic.Field(min_length=10)],
+    "json": pydantic.Json[list[int]],
+}
+
+
+@pytest.mark.parametrize("tp", [pytest.param(tp, id=name) for name, tp in SAID_IN_WORDS.items()])
+def test_bounds_that_are_said_in_words_are_kept(tp):
+    codec = tool_codec(tool_with(tp))
+    for seed in range(6):
+        answer(tp, seed)
+        made = ask(SchemaModel(seed, calls_tools=True), tools=[codec.definition()])
+        codec.decode(made["tool_calls"][0]["function"]["arguments"])
+
+
+OF_NO_SCHEMA: dict[str, Any] = {
+    "naive": pydantic.NaiveDatetime,
+    "aware": pydantic.AwareDatetime,
+    "future": list[pydantic.FutureDate],
+    "past": pydantic.PastDate,
+    "future datetime": pydantic.FutureDatetime,
+    "base64": pydantic.Base64Str,
+}
+
+
+@pytest.mark.parametrize("tp", [pytest.param(tp, id=name) for name, tp in OF_NO_SCHEMA.items()])
+def test_what_no_schema_says_is_mended_when_it_is_sent_back(tp):
+    @Skill.define
+    def any_of_it() -> tp:
+        """One."""
+        raise NotHandled
+
+    for seed in range(4):
+        with handler(SchemaModel(seed)), handler(BRIEF):
+            any_of_it()
 
 
 def test_a_text_is_mended_when_it_is_sent_back():
@@ -303,7 +348,8 @@ def test_it_keeps_to_the_choice_of_tools(choice, names):
 
 def test_a_tool_that_cannot_be_called_is_left_out():
     never = tool("never", x={"not": {}})
-    assert called(ask(SchemaModel(calls_tools=True), tools=[never, *TOOLS])) == ["add", "stop", "say"]
+    with pytest.warns(UserWarning, match="does not call the tool `never`"):
+        assert called(ask(SchemaModel(calls_tools=True), tools=[never, *TOOLS])) == ["add", "stop", "say"]
     with pytest.raises(EncodingError):
         ask(SchemaModel(calls_tools=["never"]), tools=[never])
 
@@ -328,6 +374,59 @@ def test_a_program_with_tools_runs():
         assert set(asyncio.run(acall(plan))) <= {"Oslo", "Rome"}
     assert len(seen) == 2
     assert len(model.requests) == 4
+
+
+@Skill.define
+def plan(what: str) -> str:
+    """Plan {what}, with `check`."""
+    raise NotHandled
+
+
+@Skill.define
+def check(what: str) -> str:
+    """Check {what}, with `plan`."""
+    raise NotHandled
+
+
+class Guide(Agent):
+    """A guide."""
+
+    @Skill.define
+    def first(self, what: str) -> str:
+        """{what}, then `second`."""
+        raise NotHandled
+
+    @Skill.define
+    def second(self, what: str) -> str:
+        """{what}, then `first`."""
+        raise NotHandled
+
+    @Skill.define
+    def again(self, what: str) -> str:
+        """{what}, and `again`."""
+        raise NotHandled
+
+
+def test_skills_that_offer_each_other_come_to_an_end():
+    with handler(SchemaModel(calls_tools=True)) as model, handler(harness(eval_provider="none")):
+        assert plan("a trip")
+    # `plan` calls `check`, which calls no `plan`.
+    assert len(model.requests) == 3
+    with (
+        handler(SchemaModel(calls_tools=["first", "second", "again"])) as model,
+        handler(harness(eval_provider="none")),
+    ):
+        guide = Guide()
+        assert [guide.first("a"), guide.second("b"), guide.again("c")]
+
+
+def test_many_skills_that_offer_each_other_come_to_an_end_soon():
+    space: dict[str, Any] = {"Skill": Skill, "NotHandled": NotHandled}
+    source = "@Skill.define\ndef s{0}(x: str) -> str:\n    'Do {{x}}.'\n    raise NotHandled\n"
+    exec("".join(source.format(number) for number in range(8)), space)
+    with handler(SchemaModel(calls_tools=True)) as model, handler(harness(eval_provider="none")):
+        assert space["s0"]("it")
+    assert 1 <= len(model.requests) < 99
 
 
 # --- the same again ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import logging
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Generator
@@ -35,7 +36,8 @@ class FollowedCall[E, T]:
 
     It is an iterator, for `for` and for `async for` alike, and a context manager. Leaving the block of `with`, `close`,
     or dropping it before its end, ends the call: what it was about to do does not happen, and its history stays as it
-    was. What the call raises comes out of the iteration.
+    was. Dropped in another thread, as its garbage collector may, it ends when its own thread next begins to follow a
+    call. What the call raises comes out of the iteration.
 
     With `for`, the call belongs to the thread that began it; there is no thread behind it. What happens inside an
     asynchronous tool, or in tools that run at the same time, cannot stop the call: these events come when the tools
@@ -55,6 +57,7 @@ class FollowedCall[E, T]:
         self._context = contextvars.copy_context()
         self._going_on = self._ended = False
         self._thread = 0
+        self._left: list[Driven] = []
         self._values: list[T] = []
 
     @property
@@ -111,12 +114,15 @@ class FollowedCall[E, T]:
         self.close()
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        # Left in the middle. From another thread it cannot be ended; greenlet does, when that thread next switches. At
-        # the end of the program nothing can be, as modules are empty by then.
+        # Left in the middle. From another thread, where the garbage may be collected, it cannot be ended, and so it is
+        # handed to its own. At the end of the program nothing can be ended, as modules are empty by then.
         if self._call is None or self._going_on or is_finalizing():
             return
         if threading.get_ident() == self._thread:
             self.close()
+        elif not self._ended:
+            self._events.closed = True
+            self._left.append(self._call)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("a call that is followed cannot be copied or pickled: it runs")
@@ -169,6 +175,8 @@ class FollowedCall[E, T]:
     def _begun[D: Driven](self, kind: type[D]) -> D:
         if self._call is None:
             self._thread = threading.get_ident()
+            self._left = _left_here()
+            _end(self._left)
             self._call = self._events.call = kind(self._function, self._context)
         elif not self._ended:
             self._check_place()
@@ -184,6 +192,24 @@ class FollowedCall[E, T]:
                 "a call is on its way to its next event, and cannot be gone on with or closed meanwhile. To end it "
                 "from outside use `control.cancel()`."
             )
+
+
+_here = threading.local()
+_log = logging.getLogger(__name__)
+
+
+def _left_here() -> list[Driven]:
+    """The calls of this thread that another one has dropped."""
+    _here.left = getattr(_here, "left", [])  # a dict by the numbers of threads would mix those of earlier ones in
+    return _here.left
+
+
+def _end(left: list[Driven]) -> None:
+    while left:
+        try:
+            left.pop().end()
+        except Exception:
+            _log.warning("the end of a call that had been dropped in another thread raised", exc_info=True)
 
 
 class _Events[E]:

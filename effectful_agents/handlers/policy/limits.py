@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from effectful_agents.errors import ConfigurationError, DecodingError, LimitExceeded, OptionError
 from effectful_agents.handlers.policy.spending import used_by
-from effectful_agents.messages import Request, Usage, UserMessage
+from effectful_agents.messages import Usage, UserMessage
 from effectful_agents.operations.journal import perform_step
 from effectful_agents.operations.loop import call_agent, steer
 from effectful_agents.operations.policy import (
@@ -25,6 +25,7 @@ from effectful_agents.operations.policy import (
 )
 from effectful_agents.operations.prices import cost_of, model_of
 from effectful_agents.operations.steps import ModelStep, StepEvent
+from effectful_agents.operations.usage import RequestUsage, tell_usage
 from effectful_agents.operations.world import now
 from effectful_agents.runtime import (
     ObjectInterpretation,
@@ -140,7 +141,10 @@ class Limits(ObjectInterpretation[Any, Any]):
 
     @property
     def _spent(self) -> _Spent | None:
-        return next((scope for scope in entered_scopes() if isinstance(scope, _Spent) and scope.owner is self), None)
+        return self._spent_of(entered_scopes())
+
+    def _spent_of(self, scopes: Sequence[StopScope]) -> _Spent | None:
+        return next((scope for scope in scopes if isinstance(scope, _Spent) and scope.owner is self), None)
 
     # --- what is counted ----------------------------------------------------------------------------------------------
 
@@ -185,14 +189,19 @@ class Limits(ObjectInterpretation[Any, Any]):
             completed = fwd()
         except DecodingError as error:
             if isinstance(step, ModelStep) and error.response is not None:  # refused, and paid for
-                self._spend(step.request, error.response)
+                self._spend(step.request, error.response, self._spent)
             raise
         if isinstance(completed, ModelStep):
-            self._spend(completed.request, completed.response)
+            self._spend(completed.request, completed.response, self._spent)
         return completed
 
-    def _spend(self, request: Request, response: Any) -> None:
-        spent = self._spent
+    @implements(tell_usage)
+    def tell_usage(self, used: RequestUsage) -> None:
+        fwd()
+        if used.aside and used.response is not None:  # it is no step, and a part of none
+            self._spend(used.request, used.response, self._spent_of(used.scopes))
+
+    def _spend(self, request: Mapping[str, Any], response: Any, spent: _Spent | None) -> None:
         if spent is not None and (self.tokens, self.cost) != (None, None):
             usage = used_by(request, response)
             spent.add(usage, self._cost(model_of(request, response), usage))

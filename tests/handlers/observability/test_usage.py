@@ -25,7 +25,7 @@ from effectful_agents.operations.loop import completion
 from effectful_agents.operations.prices import cost_of
 from effectful_agents.operations.steps import emit
 from effectful_agents.operations.usage import tell_usage
-from effectful_agents.runtime import interpretation
+from effectful_agents.runtime import ObjectInterpretation, implements, interpretation
 from effectful_agents.testing import DEFAULT_USAGE, ScriptedModel, batch, calls, says
 
 HI: Any = [{"role": "user", "content": "hi"}]
@@ -156,6 +156,65 @@ def test_a_request_in_a_handler_of_requests_is_a_part_of_them():
     with handler(ScriptedModel("a", "b")), stack(), handler({completion: twice}), usage() as used:
         report("Oslo")
     assert used.requests == 1
+
+
+class SecondLook(ObjectInterpretation[Any, Any]):
+    """Asks about each reply, with a request of its own."""
+
+    def __init__(self, looks: int = 1) -> None:
+        self._looks = looks
+        self._is_looking = False
+
+    @implements(completion)
+    def completion(self, **request: Any) -> Any:
+        reply = fwd()
+        if not self._is_looking:
+            self._is_looking = True
+            for _ in range(self._looks):
+                completion(messages=HI, model="gpt-5-mini")
+            self._is_looking = False
+        return reply
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("looks", [1, 2])
+def test_what_a_handler_asks_itself_counts_once_wherever_that_stands(place: int, looks: int):
+    order: list[Any] = [ScriptedModel(*["a"] * 9), harness(model="gpt-5-mini"), UsageMeter()]
+    order.insert(max(place, 1), SecondLook(looks))
+    order.append(UsageMeter())
+    with contextlib.ExitStack() as entered:
+        for one in order:
+            entered.enter_context(handler(one))
+        result = run(report, "Oslo")
+        run(report, "Rome")
+    meters = [one for one in order if isinstance(one, UsageMeter)]
+    assert [meter.requests for meter in meters] == [2 * (1 + looks)] * 2
+    assert [meter.usage for meter in meters] == [same(2 * (1 + looks))] * 2
+    assert result.usage == same(1 + looks)
+
+
+def test_what_a_handler_asks_for_a_request_of_the_program_counts_once():
+    with handler(ScriptedModel("a", "b")), usage() as outer, handler(SecondLook()), usage() as inner:
+        completion(messages=HI)
+    assert (outer.requests, inner.requests) == (2, 2)
+
+
+def test_a_call_in_a_handler_of_requests_counts_once():
+    is_asking = False
+
+    def second(**request: Any) -> Any:
+        nonlocal is_asking
+        if not is_asking:
+            is_asking = True
+            with handler(SecondLook()):
+                assert count("towers") == 3
+            is_asking = False
+        return fwd()
+
+    with handler(ScriptedModel("3", "a second look", "b")), stack(), handler({completion: second}), usage() as used:
+        result = run(report, "Oslo")
+    assert used.requests == 3
+    assert result.usage == used.usage == same(3)
 
 
 def test_blocks_in_blocks_count_each():
@@ -349,6 +408,16 @@ def test_limits_and_usage_come_to_the_same():
     limits = Limits(tokens=240)
     with handler(ScriptedModel(*[calls("look")] * 9)), stack(), handler(limits), usage() as used:
         with pytest.raises(effectful_agents.errors.LimitExceeded):
+            report("Oslo")
+    assert used.total == 240
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_limits_count_what_a_handler_asks_itself(is_inside: bool):
+    order: list[Any] = [SecondLook(), Limits(tokens=240)]
+    first, second = order if is_inside else reversed(order)
+    with handler(ScriptedModel(*[calls("look"), "Fine."] * 9)), stack(), handler(first), handler(second):
+        with usage() as used, pytest.raises(effectful_agents.errors.LimitExceeded):
             report("Oslo")
     assert used.total == 240
 

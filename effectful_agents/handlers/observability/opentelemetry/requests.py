@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import time
 from collections.abc import Generator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from opentelemetry.trace import SpanKind
 
@@ -91,6 +91,11 @@ class ChatRequest:
             streamed: dict[str, Any] = {"gen_ai.response.time_to_first_chunk": self.first}
             streamed["gen_ai.request.stream"] = True if self.first is not None else None
             self._span.set({**streamed, **response_attributes(response, self.usage, content=self._content)})
+
+    def refused(self, response: Any) -> None:
+        """Take in a reply that ended the request with an error: it has its tokens."""
+        if isinstance(response, Mapping):
+            self.answered(cast(Response, response))
 
 
 def naming(model: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from effectful_agents.errors import DecodingError
 from effectful_agents.handlers.observability.opentelemetry.conventions import OURS, SCHEMA_URL, VERSION
 from effectful_agents.handlers.observability.opentelemetry.metrics import Histograms
 from effectful_agents.handlers.observability.opentelemetry.requests import (
@@ -168,6 +169,8 @@ class OpenTelemetryTracer(ObjectInterpretation[Any, Any]):
                 with chat.heard():
                     response: Response = fwd()
             except Exception as error:
+                if isinstance(error, DecodingError) and error.response is not None:  # refused, and paid for
+                    _guarded(chat.refused, error.response)
                 self._measure(chat, {"error.type": error_type(error)})
                 raise
             # One that is cancelled is not measured: how long it took says nothing of the model.

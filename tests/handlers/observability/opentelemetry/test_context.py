@@ -182,6 +182,29 @@ def test_a_call_that_is_left_early_ends_its_spans(traced, leave):
         assert (span.attributes.get("effectful_agents.outcome"), span.attributes.get("error.type")) == expected
 
 
+def test_a_call_that_is_dropped_in_another_thread_ends_its_spans_with_the_next(traced):
+    with handler(harness()), handler(ScriptedModel("A long answer", "Another")), handler(traced.tracer()):
+        runs = [stream(find, "keys")]
+        next(runs[0])
+
+        def drop() -> None:
+            runs.clear()
+            gc.collect()
+
+        thread = threading.Thread(target=drop)
+        thread.start()
+        thread.join()
+        assert list(stream(find, "keys"))
+    assert not current().is_valid
+    assert traced.tree() == "invoke_agent find\n  chat\ninvoke_agent find\n  chat"
+    assert [span.attributes.get("effectful_agents.outcome") for span in traced.spans] == [
+        "closed",
+        "closed",
+        None,
+        None,
+    ]
+
+
 def test_a_call_followed_asynchronously_does_not_leave_its_span_either(traced):
     async def main() -> None:
         with handler(harness()), handler(ScriptedModel(calls("look_slowly", place="a"), "Found.")):

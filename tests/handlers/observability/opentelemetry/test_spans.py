@@ -8,13 +8,15 @@ import json
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
-from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, handler, harness
-from effectful_agents.errors import Cancelled, Denied, ProviderError, Suspended
+from effectful_agents import Agent, NotHandled, Risk, Skill, Tool, handler, harness, usage
+from effectful_agents.errors import Cancelled, DecodingError, Denied, ProviderError, Suspended
 from effectful_agents.handlers.durability import Journal, MemoryCheckpointer
 from effectful_agents.handlers.loop import CallControl
 from effectful_agents.handlers.observability.opentelemetry.conventions import SCHEMA_URL, SECONDS, TOKENS
 from effectful_agents.handlers.policy import GrantEffects, RiskPolicy
 from effectful_agents.handlers.policy.manifest import composition_manifest
+from effectful_agents.handlers.provision.litellm import LiteLLMConfigurer
+from effectful_agents.messages import ToolChoice
 from effectful_agents.operations import code
 from effectful_agents.operations.journal import perform_step
 from effectful_agents.operations.loop import completion, send_request
@@ -371,6 +373,22 @@ def test_tokens_and_durations_are_measured_by_model(traced):
     assert durations[0].attributes["gen_ai.response.model"] == "gpt-5-mini-2026"
     assert durations[0].attributes["gen_ai.provider.name"] == "openai"
     assert "gen_ai.client.operation.time_to_first_chunk" not in points
+
+
+def test_a_reply_that_was_refused_has_its_tokens(traced):
+    reply = {**says("No."), "model": "gpt-5-mini-2026", "usage": USAGE}
+    enforcing = LiteLLMConfigurer(tool_choice=ToolChoice("required"))
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+    with handler({completion: lambda **_: reply}), handler(enforcing), usage() as used, handler(traced.tracer()):
+        with pytest.raises(DecodingError) as raised:
+            completion(model="gpt-5-mini", messages=[], tools=tools)
+    span = traced["chat gpt-5-mini"]
+    assert span.attributes["error.type"].endswith(type(raised.value).__name__)
+    counts = (span.attributes["gen_ai.usage.input_tokens"], span.attributes["gen_ai.usage.output_tokens"])
+    points = {point.attributes["gen_ai.token.type"]: point for point in traced.points()["gen_ai.client.token.usage"]}
+    assert counts == (used.input, used.output) == (points["input"].sum, points["output"].sum) == (100, 20)
+    assert points["input"].attributes["error.type"] == span.attributes["error.type"]
+    assert "gen_ai.output.messages" not in span.attributes
 
 
 def test_a_reply_in_pieces_tells_when_the_first_came_and_nobody_asks_for_pieces_because_of_the_tracer(traced):
