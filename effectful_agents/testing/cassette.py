@@ -51,7 +51,7 @@ class Cassette(ObjectInterpretation[Any, Any]):
         path: The file.
         mode: `replay` never asks a model. `record` asks one what is not recorded, or not as often. `rewrite` asks
             everything anew, and forgets what the block did not ask, unless an exception ended it; in this mode no other
-            process may use the file.
+            block may need what is in the file, and no other process may use it.
         scrub: A function of a text that gives the one to compare and write, in requests and in replies: for dates,
             names of temporary files, personal data.
         ignore: Names of settings that make no difference.
@@ -134,7 +134,8 @@ class Cassette(ObjectInterpretation[Any, Any]):
     @implements(completion)
     def completion(self, **request: Any) -> Response:
         asked = self._forms.request(request)
-        reply = None if self.mode == "rewrite" else self._next(asked.digest)
+        is_asked_anew = self.mode == "rewrite" and not self._is_new(asked.digest)
+        reply = None if is_asked_anew else self._next(asked.digest)
         if reply is not None:
             return self._played(reply)
         if self.mode == "replay":
@@ -239,13 +240,14 @@ class Cassette(ObjectInterpretation[Any, Any]):
 
         def add(recordings: dict[str, Recording]) -> None:
             recording = recordings.setdefault(digest, Recording(asked, []))
-            if self.mode == "rewrite" and digest not in self._asked_anew:
-                recordings[digest] = recording = Recording(asked, [])
-            recording.replies.append(written)
+            if self.mode == "rewrite":
+                recordings[digest] = Recording(asked, self._renewed_replies(recording, written))
+            else:
+                recording.replies.append(written)
 
         self._tape.change(add)
         with self._lock:
-            self._asked_anew.add(digest)
+            self._note_renewed(digest)
             self._given[digest] += 1
             self.recorded += 1
 
@@ -255,6 +257,16 @@ class Cassette(ObjectInterpretation[Any, Any]):
             return False
         last = stream[-1]
         return not isinstance(last, Finish) or written.get("reply") == to_jsonable(last.response)
+
+    def _renewed_replies(self, old: Recording, written: dict[str, Any]) -> list[dict[str, Any]]:
+        return [*(old.replies if old.request.digest in self._asked_anew else ()), written]
+
+    def _note_renewed(self, digest: str) -> None:
+        self._asked_anew.add(digest)
+
+    def _is_new(self, digest: str) -> bool:
+        """Whether somebody else has asked a request anew, so that it need not be."""
+        return False
 
     def _forget_unasked(self) -> None:
         def forget(recordings: dict[str, Recording]) -> None:
