@@ -53,7 +53,8 @@ class Cassette(ObjectInterpretation[Any, Any]):
             everything anew, and forgets what the block did not ask, unless an exception ended it; in this mode no other
             block may need what is in the file, and no other process may use it.
         scrub: A function of a text that gives the one to compare and write, in requests and in replies: for dates,
-            names of temporary files, personal data.
+            names of temporary files, personal data. What it gives for its own result is that result. A program that
+            is recorded gets its reply so as well, since that is what a replay gives it.
         ignore: Names of settings that make no difference.
 
     Attributes:
@@ -209,12 +210,14 @@ class Cassette(ObjectInterpretation[Any, Any]):
             if failure is not None:
                 self._write(asked, {"error": self._forms.reply(failure)}, stream)
             raise
+        written = self._forms.reply(reply)
         # What came in one piece is told so without its stream, unless another began before it.
         if not stream or (_is_whole(reply) and stream == list(told(reply))):
-            self._write(asked, {"reply": self._forms.reply(_without_mark(reply))}, [])
+            self._write(asked, {"reply": _without_mark(written)}, [])
         else:
-            self._write(asked, {"reply": self._forms.reply(reply)}, stream)
-        return reply
+            self._write(asked, {"reply": written}, stream)
+        # The program goes on from what it will be given when this is replayed.
+        return reply if written == to_jsonable(reply) else copy.deepcopy(written)
 
     def _heard(self, stream: list[StreamEvent]) -> Response:
         # A listener more would have the reply streamed that nobody else wants to hear.

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from effectful_agents.encoding import to_jsonable
@@ -34,8 +34,11 @@ _DESCRIBING = frozenset({"messages", "tools", "functions", "response_format"})
 
 _SECRETS = tuple((kind, re.compile(PATTERNS[kind])) for kind in ("KEY", "TOKEN"))
 _KEY_OF_A_SERVICE = re.compile(r"(?:_|^)(?:API|SECRET|ACCESS)_KEY$")
-_SHORTEST_SECRET = 8
-"""Characters. What is shorter keeps no secret, and would be found in words that are none."""
+_SHORTEST_SECRET, _CERTAIN_SECRET = 12, 20
+"""Characters. What is shorter than the first keeps no secret, and what is as long as the second is no word; between
+them are both, and only those with digits are keys."""
+
+_RANDOM = re.compile(r"(?=(?:[^0-9]*[0-9]){4})(?=(?:[^A-Za-z]*[A-Za-z]){4})[A-Za-z0-9_+/=.-]{24,}")
 
 _DATA_URL = re.compile(r"data:[\w.+/-]{0,100}(?:;[\w.=+-]{1,100}){0,5};base64,")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
@@ -93,10 +96,7 @@ class Forms:
 
     def request(self, request: Mapping[str, Any]) -> RecordedRequest:
         """A request as it is compared and written."""
-        secrets = frozenset(_secrets_in({name: value for name, value in request.items() if name not in _DESCRIBING}))
-        if not secrets <= self._secrets:
-            self._secrets |= secrets
-            self._known = {}
+        self._note(_secrets_in({name: value for name, value in request.items() if name not in _DESCRIBING}))
         left_out = settings_of_a_service(request).keys() - _UNDERSTOOD_BY_ONE
         settings, digests = {}, {}
         for name, value in request.items():
@@ -112,7 +112,14 @@ class Forms:
 
     def reply(self, reply: Any) -> Any:
         """A reply, or a part of one, as it is written."""
-        return self._written(to_jsonable(reply), self._secrets | _secrets_of_environment())
+        self._note(())
+        return self._written(to_jsonable(reply), is_reply=True)
+
+    def _note(self, secrets: Iterable[str]) -> None:
+        secrets = _secrets_of_environment().union(secrets)
+        if not secrets <= self._secrets:
+            self._secrets |= secrets
+            self._known = {}
 
     def _setting(self, name: str, value: Any) -> tuple[Any, str]:
         if isinstance(value, ToolChoice):
@@ -136,20 +143,21 @@ class Forms:
             self._known[id(value)] = (value, written, mark)
         return written, mark
 
-    def _written(self, value: Any, of_reply: Set[str] | None = None) -> Any:
-        """A part of a request; or of a reply, with the texts that must not be written of it."""
+    def _written(self, value: Any, is_reply: bool = False) -> Any:
+        """A part of a request or of a reply, with the texts that are written of it."""
         if isinstance(value, str):
-            return self._text(value, of_reply)
+            return self._text(value, is_reply)
         if isinstance(value, dict):
-            return {name: self._written(part, of_reply) for name, part in value.items()}
+            return {name: self._written(part, is_reply) for name, part in value.items()}
         if isinstance(value, list):
-            return [self._written(part, of_reply) for part in value]
+            return [self._written(part, is_reply) for part in value]
         return value
 
-    def _text(self, text: str, of_reply: Set[str] | None) -> str:
+    def _text(self, text: str, is_reply: bool) -> str:
         if len(text) >= _LONG and (name := _named_data(text)):
-            return name if of_reply is None else text
-        for secret in self._secrets if of_reply is None else of_reply:
+            return text if is_reply else name
+        # The longest first: a key may be a part of another.
+        for secret in sorted(self._secrets, key=lambda secret: (-len(secret), secret)):
             text = text.replace(secret, "[api key]")
         for kind, pattern in _SECRETS:
             text = pattern.sub(f"[{kind}]", text)
@@ -185,20 +193,31 @@ def _is_secret(name: str) -> bool:
     return is_secret_name(name) or name.lower().endswith("headers")
 
 
-def _secrets_in(value: Any, is_secret: bool = False) -> set[str]:
-    """The texts in settings whose names say that they are secret."""
+def _secrets_in(value: Any, name: str = "", is_secret: bool = False) -> set[str]:
+    """The texts in settings that are keys: by their names, and in headers those that look like one."""
     if isinstance(value, str):
-        words = [value, *value.split()] if is_secret else []  # of `Bearer …` a service repeats the second word
-        return {word for word in words if len(word) >= _SHORTEST_SECRET}
+        words = [value, *value.split()]  # of `Bearer …` a service repeats the second word
+        if is_secret:
+            return {word for word in words if _is_key(word)}
+        return {word for word in words if _RANDOM.fullmatch(word)} if name.endswith("headers") else set()
     if isinstance(value, list):
-        return {secret for part in value for secret in _secrets_in(part, is_secret)}
+        return {secret for part in value for secret in _secrets_in(part, name, is_secret)}
     if isinstance(value, Mapping):
-        parts = [(part, is_secret or _is_secret(str(name))) for name, part in value.items()]
-        return {secret for part, inside in parts for secret in _secrets_in(part, inside)}
+        inside = "headers" if name.endswith("headers") else ""
+        parts = [
+            (part, inside or str(key).lower(), is_secret or is_secret_name(str(key))) for key, part in value.items()
+        ]
+        return {secret for part in parts for secret in _secrets_in(*part)}
     return set()
+
+
+def _is_key(text: str) -> bool:
+    """Whether a text that is named as a key may be one, and not `lm-studio` or another word of a text."""
+    is_mixed = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+    return len(text) >= (_SHORTEST_SECRET if is_mixed else _CERTAIN_SECRET)
 
 
 def _secrets_of_environment() -> set[str]:
     """Keys that a library of a provider may have read by itself."""
     named = (value for name, value in os.environ.items() if _KEY_OF_A_SERVICE.search(name))
-    return {value for value in named if len(value) >= 2 * _SHORTEST_SECRET}
+    return {value for value in named if _is_key(value)}

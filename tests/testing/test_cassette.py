@@ -509,6 +509,46 @@ def test_no_key_is_written(path, monkeypatch):
         asks()
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"extra_headers": {"X-Title": "Barcelona guide", "User-Agent": "Barcelona/1.0"}},
+        {"api_key": "Barcelona"},
+        {"extra_headers": {"Cookie": "city=Barcelona", "Authorization": "Bearer Barcelona"}},
+    ],
+    ids=["title", "key", "cookie"],
+)
+def test_words_of_headers_and_of_keys_that_are_none_stay_in_texts(path, settings):
+    assert (
+        text(record(path, "Barcelona is nice", asks=lambda: ask("Barcelona guide?", **settings))) == "Barcelona is nice"
+    )
+    with handler(Cassette(path)):
+        assert text(ask("Barcelona guide?")) == "Barcelona is nice"
+
+
+def test_a_header_that_looks_like_a_key_is_one(path):
+    key = "aB3dE5gH7jK9mN1pQ3sT5vW7"
+    record(path, f"You sent {key}.", asks=lambda: ask(extra_headers={"X-Team": key}))
+    assert key not in path.read_text()
+
+
+def test_a_program_is_recorded_with_what_will_be_replayed(path, monkeypatch):
+    monkeypatch.setenv("SOME_SERVICE_API_KEY", "0123456789abcdef-of-the-environment")
+
+    def asks() -> list[str]:
+        first = ask()
+        rest = completion(messages=[first["choices"][0]["message"], {"role": "user", "content": "and?"}])
+        return [text(first), text(rest)]
+
+    options = {"scrub": lambda words: words.replace("Monday", "[day]")}
+    replies = ("Monday, 0123456789abcdef-of-the-environment", "Monday")
+    recorded = record(path, *replies, asks=asks, **options)
+    assert recorded == ["[day], [api key]", "[day]"]
+    monkeypatch.delenv("SOME_SERVICE_API_KEY")
+    with handler(Cassette(path, **options)):
+        assert asks() == recorded
+
+
 def test_keys_deep_in_settings_are_not_written(path):
     record(path, "a", asks=lambda: ask(fallbacks=[{"model": "b", "api_key": "key-of-the-other"}]))
     assert "key-of-the-other" not in path.read_text()
