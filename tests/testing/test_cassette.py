@@ -25,6 +25,8 @@ from effectful_agents.errors import (
     NetworkError,
     OptionError,
     ProviderError,
+    RefusalError,
+    RequestTimeoutError,
     ResultDecodingError,
     ToolCallDecodingError,
     UnrecordedRequest,
@@ -50,6 +52,7 @@ from effectful_agents.operations.steps import emit
 from effectful_agents.operations.world import sleep
 from effectful_agents.runtime import handler
 from effectful_agents.testing import Cassette, ScriptedModel, batch, calls, says
+from effectful_agents.testing.failures import written_failure
 from effectful_agents.testing.streams import events_of, sent
 from effectful_agents.testing.tape_text import laid_out, read_text
 from tests.handlers.provision.http.server import DONE, Server, chunk, listening, recorded, stream
@@ -387,8 +390,8 @@ def test_a_stream_that_began_anew_does_so_again(path, server):
 
 
 ERRORS = [
-    ProviderError("busy", status=503, provider="openai", retry_after=2.5),
-    NetworkError("no route"),
+    ProviderError("no such model", status=404, provider="openai", retry_after=2.5),
+    RefusalError("no"),
     ContextLengthError("too long", prompt_tokens=9, limit=8, provider="x"),
 ]
 
@@ -401,6 +404,41 @@ def test_an_error_of_a_provider_is_raised_again(path, error):
         ask()
     again = raised.value
     assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+PASSING = [
+    ProviderError("busy", status=503),
+    ProviderError("too many", status=429),
+    ProviderError("invalid key", status=401),
+    NetworkError("no route"),
+    RequestTimeoutError("late"),
+]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=str)
+def test_an_outage_while_recording_is_not_replayed(path, error):
+    with pytest.raises(type(error)):
+        record(path, error)
+    record(path, "one")
+    with pytest.raises(type(error)), handler(ScriptedModel(error)), handler(Cassette(path, "rewrite")):
+        ask()
+    with handler(ScriptedModel(error)), handler(Cassette(path, "rewrite")), contextlib.suppress(type(error)):
+        ask()
+    with handler(Cassette(path)):
+        assert text(ask()) == "one"
+
+
+@pytest.mark.parametrize("error", PASSING, ids=str)
+def test_an_outage_that_was_recorded_once_is_asked_again(path, error):
+    record(path, "first", "second", asks=lambda: [ask(), ask()])
+    data = read_text(path.read_text())
+    data["recordings"][0]["replies"][0] = {"error": written_failure(error)}
+    path.write_text(laid_out(data))
+    with handler(Cassette(path)), pytest.raises(type(error)):
+        ask()
+    record(path, "third", asks=lambda: [ask(), ask()])
+    with handler(Cassette(path)):
+        assert [text(ask()), text(ask())] == ["second", "third"]
 
 
 def test_a_reply_that_tool_choice_forbids_is_refused_again(path, server):
