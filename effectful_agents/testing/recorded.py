@@ -16,7 +16,7 @@ from effectful_agents.encoding import to_jsonable
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages import ToolChoice
 from effectful_agents.messages.exchange import settings_of_a_service
-from effectful_agents.messages.sensitive import PATTERNS, is_secret_name
+from effectful_agents.messages.sensitive import PATTERNS, is_secret_name, without_secrets
 
 __all__ = ["Forms", "RecordedRequest", "digest_of"]
 
@@ -40,6 +40,7 @@ them are both, and only those with digits are keys."""
 
 _RANDOM = re.compile(r"(?=(?:[^0-9]*[0-9]){4})(?=(?:[^A-Za-z]*[A-Za-z]){4})[A-Za-z0-9_+/=.-]{24,}")
 
+_ONE_WORD = re.compile(r"[^\s()\[\]{}<>\"'`]+")
 _DATA_URL = re.compile(r"data:[\w.+/-]{0,100}(?:;[\w.=+-]{1,100}){0,5};base64,")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _LONG = 1000
@@ -97,6 +98,7 @@ class Forms:
     def request(self, request: Mapping[str, Any]) -> RecordedRequest:
         """A request as it is compared and written."""
         self._note(_secrets_in({name: value for name, value in request.items() if name not in _DESCRIBING}))
+        self._note(_secrets_in({"tools": request.get("tools")}, describes=True))
         left_out = settings_of_a_service(request).keys() - _UNDERSTOOD_BY_ONE
         settings, digests = {}, {}
         for name, value in request.items():
@@ -125,17 +127,17 @@ class Forms:
         if isinstance(value, ToolChoice):
             value = value.to_wire()
         if name == "tools" and isinstance(value, list):
-            noted = [self._noted(each) for each in value]
+            noted = [self._noted(each, _without_described_secrets) for each in value]
             return [each for each, _ in noted], digest_of([mark for _, mark in noted])
         data = to_jsonable(value)
-        written = self._written(data if name in _DESCRIBING else _without_secrets(data, name))
+        written = self._written(_without_secrets(data, name, describes=name in _DESCRIBING))
         return written, digest_of(written)
 
-    def _noted(self, value: Any) -> tuple[Any, str]:
+    def _noted(self, value: Any, change: Callable[[Any], Any] = lambda data: data) -> tuple[Any, str]:
         known = self._known.get(id(value))
         if known is not None and known[0] is value:
             return known[1:]
-        written = self._written(to_jsonable(value))
+        written = self._written(change(to_jsonable(value)))
         mark = digest_of(written)
         if isinstance(value, dict):
             if len(self._known) >= _MOST_KNOWN:
@@ -161,6 +163,7 @@ class Forms:
             text = text.replace(secret, "[api key]")
         for kind, pattern in _SECRETS:
             text = pattern.sub(f"[{kind}]", text)
+        text = without_secrets(text, is_secret=_is_value_of_secret)
         return text if self._scrub is None else self._scrub(text)
 
 
@@ -180,20 +183,27 @@ def _named_data(text: str) -> str:
     return f"{found[0] if found else ''}[{len(data)} characters, sha256 {digest}]"
 
 
-def _without_secrets(value: Any, name: str = "") -> Any:
-    """What only one service understands, without what lets one in."""
-    if _is_secret(name) and not isinstance(value, bool | int | float | None):
+def _without_secrets(value: Any, name: str = "", describes: bool = False) -> Any:
+    """A setting without what lets one in; in one that describes, a mapping may be named as a secret and be none."""
+    is_data = isinstance(value, bool | int | float | None)
+    is_whole = isinstance(value, str) or not describes or name.lower().endswith("headers")
+    if _is_secret(name) and is_whole and not is_data:
         return "[left out]"
     if isinstance(value, dict):
-        return {key: _without_secrets(part, str(key)) for key, part in value.items()}
-    return [_without_secrets(part) for part in value] if isinstance(value, list) else value
+        return {key: _without_secrets(part, str(key), describes) for key, part in value.items()}
+    return [_without_secrets(part, "", describes) for part in value] if isinstance(value, list) else value
+
+
+def _without_described_secrets(value: Any) -> Any:
+    return _without_secrets(value, describes=True)
 
 
 def _is_secret(name: str) -> bool:
-    return is_secret_name(name) or name.lower().endswith("headers")
+    lowered = name.lower()
+    return is_secret_name(name) or lowered.endswith("headers") or lowered in ("key", "signature", "passcode")
 
 
-def _secrets_in(value: Any, name: str = "", is_secret: bool = False) -> set[str]:
+def _secrets_in(value: Any, name: str = "", is_secret: bool = False, describes: bool = False) -> set[str]:
     """The texts in settings that are keys: by their names, and in headers those that look like one."""
     if isinstance(value, str):
         words = [value, *value.split()]  # of `Bearer …` a service repeats the second word
@@ -201,20 +211,27 @@ def _secrets_in(value: Any, name: str = "", is_secret: bool = False) -> set[str]
             return {word for word in words if _is_key(word)}
         return {word for word in words if _RANDOM.fullmatch(word)} if name.endswith("headers") else set()
     if isinstance(value, list):
-        return {secret for part in value for secret in _secrets_in(part, name, is_secret)}
+        return {secret for part in value for secret in _secrets_in(part, name, is_secret, describes)}
+    found: set[str] = set()
     if isinstance(value, Mapping):
-        inside = "headers" if name.endswith("headers") else ""
-        parts = [
-            (part, inside or str(key).lower(), is_secret or is_secret_name(str(key))) for key, part in value.items()
-        ]
-        return {secret for part in parts for secret in _secrets_in(*part)}
-    return set()
+        inherits = is_secret and not describes
+        for key, part in value.items():
+            inside = "headers" if name.endswith("headers") else str(key).lower()
+            found |= _secrets_in(part, inside, inherits or is_secret_name(str(key)), describes)
+    return found
 
 
 def _is_key(text: str) -> bool:
     """Whether a text that is named as a key may be one, and not `lm-studio` or another word of a text."""
     is_mixed = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
     return len(text) >= (_SHORTEST_SECRET if is_mixed else _CERTAIN_SECRET)
+
+
+def _is_value_of_secret(value: str) -> bool:
+    """Whether what stands behind `password=` in a text is one: no word, no type and no other piece of code."""
+    word = value.rpartition(" ")[2]  # without `Bearer`
+    is_mixed = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+    return _ONE_WORD.fullmatch(word) is not None and ((is_mixed and len(word) >= 7) or len(word) >= _CERTAIN_SECRET)
 
 
 def _secrets_of_environment() -> set[str]:

@@ -537,7 +537,7 @@ def test_no_key_is_written(path, monkeypatch):
 
     reply = f"You said {KEY}, {secret}, and I am 0123456789abcdef-of-the-environment."
     with pytest.raises(ProviderError):
-        record(path, reply, ProviderError(f"Wrong key {KEY} for {secret}"), asks=lambda: [asks(), asks()])
+        record(path, reply, ProviderError(f"Wrong key {KEY} for {secret}", status=400), asks=lambda: [asks(), asks()])
     written = path.read_text()
     for hidden in (KEY, secret, "headers-have", "aws-secret", "another-secret", "third-secret", "of-the-environment"):
         assert hidden not in written
@@ -585,6 +585,77 @@ def test_a_program_is_recorded_with_what_will_be_replayed(path, monkeypatch):
     monkeypatch.delenv("SOME_SERVICE_API_KEY")
     with handler(Cassette(path, **options)):
         assert asks() == recorded
+
+
+FORMS = {
+    "groq": "gsk_" + "a1B2" * 12,
+    "aws": "aws_secret_access_key=wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLE",
+    "bearer": "Authorization: Bearer abcdefghijklmnop0123456789",
+    "basic": "Authorization: Basic dXNlcjpodW50ZXIyaHVudGVyMg==",
+    "address": "postgresql://ann:hunter2hunter2@db/mail",
+    "password": "password=hunter2",
+    "json": json.dumps({"password": "hunter2hunter2", "user": "ann"}),
+    "cut": "-----BEGIN PRIVATE KEY-----\nMIIabcdefghijkl",
+}
+CORES = ("a1B2a1B2", "wJalrXUtnFEMI", "abcdefghijklmnop", "dXNlcjpodW50", "hunter2", "MIIabc")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_keys_of_usual_forms_are_not_written(path, form):
+    reply = text(record(path, FORMS[form], asks=lambda: ask(FORMS[form])))
+    assert not [core for core in CORES if core in path.read_text()]
+    with handler(Cassette(path)):
+        assert text(ask(FORMS[form])) == reply
+        with pytest.raises(UnrecordedRequest):
+            ask(f"and {FORMS[form]}")
+    if form == "json":
+        assert json.loads(reply) == {"password": "[secret]", "user": "ann"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "def login(password: str, token: Token | None = None): ...",
+        "api_key = os.environ['SERVICE_API_KEY']",
+        "Password: a word that lets you in. A basic understanding.",
+        '{"token": "word", "password": null, "max_tokens": 20000000}',
+    ],
+    ids=["types", "code", "prose", "json"],
+)
+def test_what_is_named_like_a_secret_and_is_none_is_left(path, words):
+    assert text(record(path, words)) == words
+    with handler(Cassette(path)):
+        assert text(ask()) == words
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda key: {"tools": [{"type": "mcp", "server_url": "u", "headers": {"Authorization": f"Bearer {key}"}}]},
+        lambda key: {"tools": [{"type": "mcp", "server_url": "u", "headers": {"X-Me": key}}]},
+        lambda key: {"tools": [{"type": "mcp", "server_url": "u", "authorization": key}]},
+        lambda key: {"extra_body": {"auth": {"key": key}, "signature": key}},
+        lambda key: {"proxy": f"http://ann:{key}@proxy"},
+        lambda key: {"jwt": key, "bearer": key, "auth": key, "key": key},
+    ],
+    ids=["authorization", "header", "tool", "body", "proxy", "names"],
+)
+def test_keys_in_any_setting_make_no_difference_and_are_not_written(path, place):
+    record(path, "a", asks=lambda: ask(**place("plainkey12345")))
+    assert "plainkey12345" not in path.read_text()
+    with handler(Cassette(path)):
+        assert text(ask(**place("another-key-1"))) == "a"
+
+
+def test_a_tool_may_describe_a_password(path):
+    def asks(description: str) -> Any:
+        parameters = {"type": "object", "properties": {"password": {"type": "string", "description": description}}}
+        return ask("hi", tools=[{"type": "function", "function": {"name": "login", "parameters": parameters}}])
+
+    record(path, "a", asks=lambda: asks("of the user"))
+    assert "of the user" in path.read_text()
+    with handler(Cassette(path)), pytest.raises(UnrecordedRequest):
+        asks("of the admin")
 
 
 def test_keys_deep_in_settings_are_not_written(path):
