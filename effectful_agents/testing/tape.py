@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from effectful_agents.errors import CassetteError
+from effectful_agents.testing.failures import failure_of
 from effectful_agents.testing.recorded import RecordedRequest, digest_of
 from effectful_agents.testing.tape_text import laid_out, read_text
 
@@ -109,8 +110,11 @@ class Tape:
             raise self._error("is no cassette: it does not begin with its format")
         if data.get("version") != VERSION:
             raise self._error(f"is of version {data.get('version')!r}, and this package reads version {VERSION}")
+        written = data.get("recordings", [])
+        if not isinstance(written, list):
+            raise self._error("is damaged: its `recordings` are no list")
         recordings: dict[str, Recording] = {}
-        for number, each in enumerate(data.get("recordings", ()), 1):
+        for number, each in enumerate(written, 1):
             try:
                 recording = _read(each, recordings)
             except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -202,10 +206,14 @@ def _read(data: Any, recordings: dict[str, Recording]) -> Recording:
         messages, marks = (*base.messages[:same], *messages), (*base.marks[:same], *marks)
         gone = written.get("without", ())
         settings = {name: value for name, value in base.settings.items() if name not in gone} | settings
+    if not all(isinstance(message, dict) for message in messages):
+        raise ValueError("one of its messages is no mapping")
     replies = list(data["replies"])
     for reply in replies:
-        if not reply.keys() & {"reply", "error"}:
+        if not any(isinstance(reply.get(name), dict) for name in ("reply", "error")):
             raise ValueError("one of its replies is neither a `reply` nor an `error`")
+        if reply.get("reply") is None:
+            failure_of(reply["error"])  # that it can be read
     return Recording(RecordedRequest(str(written["digest"]), messages, marks, settings), replies)
 
 

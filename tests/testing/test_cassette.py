@@ -778,6 +778,31 @@ def test_a_damaged_file_is_named_with_the_place(path):
     assert "of version 2" in spoilt(path, lambda text: text.replace('"version": 1', '"version": 2'))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.update(recordings=None),
+        lambda data: data.update(recordings={"a": 1}),
+        lambda data: data.update(recordings=[None]),
+        *(
+            lambda data, reply=reply: data["recordings"][0].update(replies=[reply])
+            for reply in ({"reply": None}, {"reply": "x"}, {"error": "x"}, {"error": {}}, {"error": {"class": 1}}, "x")
+        ),
+        lambda data: data["recordings"][0]["request"].update(messages=[{"role": "user", "content": {"$lines": [1]}}]),
+        lambda data: data["recordings"][0]["request"].update(messages=[{"role": "user", "content": {"$lines": None}}]),
+        lambda data: data["recordings"][0]["request"].update(messages=["x"]),
+        lambda data: data["recordings"][0]["request"].update(settings=[1]),
+    ],
+)
+def test_a_file_that_was_changed_by_hand_wrongly_is_named(path, change):
+    def changed(text: str) -> str:
+        data = json.loads(text)
+        change(data)
+        return json.dumps(data)
+
+    assert "is damaged" in spoilt(path, changed)
+
+
 def test_a_stream_that_somebody_broke_is_named(path):
     with handler({emit: lambda event: None}):
         record(path, "Hello")
