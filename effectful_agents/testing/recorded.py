@@ -92,8 +92,9 @@ class Forms:
         self._scrub = scrub
         self._ignore = ignore | _ON_ITS_WAY
         self._secrets: frozenset[str] = frozenset()
-        # By identity: messages and definitions of tools are large, never changed, and the same from turn to turn.
-        self._known: dict[int, tuple[Any, Any, str]] = {}
+        # By identity, with what they were: messages and definitions of tools are large, hardly ever changed, and the
+        # same from turn to turn.
+        self._known: dict[int, tuple[Any, Any, Any, str]] = {}
 
     def request(self, request: Mapping[str, Any]) -> RecordedRequest:
         """A request as it is compared and written."""
@@ -135,14 +136,14 @@ class Forms:
 
     def _noted(self, value: Any, change: Callable[[Any], Any] = lambda data: data) -> tuple[Any, str]:
         known = self._known.get(id(value))
-        if known is not None and known[0] is value:
-            return known[1:]
+        if known is not None and known[0] is value and known[1] == value:
+            return known[2:]
         written = self._written(change(to_jsonable(value)))
         mark = digest_of(written)
         if isinstance(value, dict):
             if len(self._known) >= _MOST_KNOWN:
                 self._known = {}
-            self._known[id(value)] = (value, written, mark)
+            self._known[id(value)] = (value, _copied(value), written, mark)
         return written, mark
 
     def _written(self, value: Any, is_reply: bool = False) -> Any:
@@ -165,6 +166,13 @@ class Forms:
             text = pattern.sub(f"[{kind}]", text)
         text = without_secrets(text, is_secret=_is_value_of_secret)
         return text if self._scrub is None else self._scrub(text)
+
+
+def _copied(data: Any) -> Any:
+    """The same data in containers of its own; comparing the two takes little, as the texts are the same."""
+    if isinstance(data, dict):
+        return {name: _copied(part) for name, part in data.items()}
+    return [_copied(part) for part in data] if isinstance(data, list) else data
 
 
 def digest_of(data: Any) -> str:

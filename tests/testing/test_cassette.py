@@ -709,6 +709,22 @@ def test_an_image_in_a_reply_is_given_again(path):
         assert ask() == made
 
 
+def test_a_message_that_the_program_changes_is_another_one(path):
+    def asks() -> list[str]:
+        part = {"type": "text", "text": "one"}
+        message: Any = {"role": "user", "content": [part]}
+        first = text(completion(messages=[message]))
+        part["text"] = "two"
+        return [first, text(completion(messages=[message]))]
+
+    record(path, "1", "2", asks=asks)
+    with handler(Cassette(path)):
+        assert asks() == ["1", "2"]
+    two: Any = {"role": "user", "content": [{"type": "text", "text": "two"}]}
+    with handler(Cassette(path)):
+        assert text(completion(messages=[two])) == "2"
+
+
 def test_a_conversation_is_written_once(path):
     messages: list[Any] = [{"role": "system", "content": "You are helpful.\nBe brief.\n"}]
 
