@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from effectful_agents.errors import CassetteError
 from effectful_agents.testing.failures import failure_of
@@ -128,11 +128,11 @@ class Tape:
     def _write(self) -> None:
         text = self._writer.write(list(self._recordings.values()))
         # Only one process at a time is here, and what an interrupted one left is written over.
-        draft = self.path.with_name(f".{self.path.name}.draft")
+        path = Path(os.path.realpath(self.path))
+        draft = path.with_name(f".{path.name}.draft")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             draft.write_text(text, encoding="utf-8", newline="\n")
-            os.replace(draft, self.path)
+            os.replace(draft, path)
             status = os.stat(self.path)
         except OSError as error:
             raise self._error(f"cannot be written: {error}") from error
@@ -222,40 +222,48 @@ def _read(data: Any, recordings: dict[str, Recording]) -> Recording:
 
 @contextlib.contextmanager
 def _between_processes(path: Path) -> Generator[None]:
-    """Where only one process at a time is, for one file."""
-    # Not beside the cassette, where it would be committed with it.
-    name = os.getuid() if hasattr(os, "getuid") else "user"
-    digest = hashlib.blake2b(os.path.abspath(path).encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
-    lock = Path(tempfile.gettempdir()) / f"effectful-agents-{name}-{digest}.lock"
-    with contextlib.ExitStack() as stack:
-        try:
-            file = stack.enter_context(open(lock, "a+b"))
-        except OSError as error:
-            raise CassetteError(f"the lock of `{path}` cannot be opened: {error}.", path=str(path)) from error
-        _take(file)
+    """Where only one process at a time is, for one file and its names."""
+    real = Path(os.path.realpath(path))
+    try:
+        real.parent.mkdir(parents=True, exist_ok=True)
+        lock = _open_lock(real)
+    except OSError as error:
+        raise CassetteError(f"the cassette `{path}` cannot be written: {error}.", path=str(path)) from error
+    try:
+        _take(lock)
         try:
             yield
         finally:
-            _give_back(file)
+            _give_back(lock)
+    finally:
+        os.close(lock)
 
 
+# Nothing beside the cassette, where it would be committed with it.
 try:
     import fcntl
 except ImportError:  # Windows
     import msvcrt
 
-    def _take(file: IO[bytes]) -> None:
-        file.seek(0)
-        getattr(msvcrt, "locking")(file.fileno(), getattr(msvcrt, "LK_LOCK"), 1)  # noqa: B009 - not there elsewhere
+    def _open_lock(path: Path) -> int:
+        name = hashlib.blake2b(str(path).encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+        return os.open(Path(tempfile.gettempdir()) / f"effectful-agents-{name}.lock", os.O_RDWR | os.O_CREAT)
 
-    def _give_back(file: IO[bytes]) -> None:
-        file.seek(0)
-        getattr(msvcrt, "locking")(file.fileno(), getattr(msvcrt, "LK_UNLCK"), 1)  # noqa: B009
+    def _take(lock: int) -> None:
+        getattr(msvcrt, "locking")(lock, getattr(msvcrt, "LK_LOCK"), 1)  # noqa: B009 - not there elsewhere
+
+    def _give_back(lock: int) -> None:
+        os.lseek(lock, 0, os.SEEK_SET)
+        getattr(msvcrt, "locking")(lock, getattr(msvcrt, "LK_UNLCK"), 1)  # noqa: B009
 
 else:
 
-    def _take(file: IO[bytes]) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    def _open_lock(path: Path) -> int:
+        # The folder itself, which is the same one for processes whose folders for temporary files differ.
+        return os.open(path.parent, os.O_RDONLY)
 
-    def _give_back(file: IO[bytes]) -> None:
-        fcntl.flock(file, fcntl.LOCK_UN)
+    def _take(lock: int) -> None:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def _give_back(lock: int) -> None:
+        fcntl.flock(lock, fcntl.LOCK_UN)

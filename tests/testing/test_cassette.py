@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -882,6 +883,11 @@ def _record_five(path: Path, name: str) -> None:
         record(path, f"{name}{number}", asks=lambda number=number: ask(f"{name}{number}"))
 
 
+def _record_five_elsewhere(path: Path, name: str, folder: str) -> None:
+    tempfile.tempdir = folder
+    _record_five(path, name)
+
+
 def _check_five_of_each(path: Path, names: str) -> None:
     with handler(Cassette(path)) as cassette:
         for name in names:
@@ -903,6 +909,33 @@ def test_processes_share_a_cassette(path):
     for process in processes:
         process.join()
     _check_five_of_each(path, "ab")
+
+
+@pytest.mark.slow
+def test_processes_with_other_names_for_a_cassette_and_other_temporary_folders_share_it(path, tmp_path):
+    path.parent.mkdir()
+    names = []
+    for name in "abc":
+        (tmp_path / name).symlink_to(path.parent)
+        (tmp_path / f"temporary-{name}").mkdir()
+        names.append((tmp_path / name / path.name, name, str(tmp_path / f"temporary-{name}")))
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_record_five_elsewhere, args=each) for each in names]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    _check_five_of_each(path, "abc")
+
+
+def test_a_cassette_that_is_a_link_stays_one(path, tmp_path):
+    link = tmp_path / "link.json"
+    record(path, "one")
+    link.symlink_to(path)
+    record(link, "two", asks=lambda: ask("two"))
+    assert link.is_symlink()
+    with handler(Cassette(path)):
+        assert [text(ask()), text(ask("two"))] == ["one", "two"]
 
 
 def test_a_process_that_dies_loses_nothing_that_was_recorded(path, monkeypatch):
