@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from pydantic import PydanticUserError, TypeAdapter
+
 from effectful_agents.encoding import to_jsonable
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages import ToolChoice
@@ -130,7 +132,7 @@ class Forms:
         if name == "tools" and isinstance(value, list):
             noted = [self._noted(each, _without_described_secrets) for each in value]
             return [each for each, _ in noted], digest_of([mark for _, mark in noted])
-        data = to_jsonable(value)
+        data = to_jsonable(_schema(value) if name == "response_format" else value)
         written = self._written(_without_secrets(data, name, describes=name in _DESCRIBING))
         return written, digest_of(written)
 
@@ -166,6 +168,17 @@ class Forms:
             text = pattern.sub(f"[{kind}]", text)
         text = without_secrets(text, is_secret=_is_value_of_secret)
         return text if self._scrub is None else self._scrub(text)
+
+
+def _schema(value: Any) -> Any:
+    """What stands for a class that says the form of an answer, as LiteLLM takes it; anything else as it is."""
+    if not isinstance(value, type):
+        return value
+    try:
+        schema = TypeAdapter(value).json_schema()
+    except PydanticUserError:
+        schema = {}
+    return {"class": f"{value.__module__}:{value.__qualname__}", "schema": schema}
 
 
 def _copied(data: Any) -> Any:

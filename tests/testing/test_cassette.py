@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -210,6 +211,20 @@ def test_what_may_change_a_reply_makes_a_difference(path, settings):
     record(path, "hello", asks=lambda: ask(model="m", provider_options={"top_k": 3}))
     with handler(Cassette(path)), pytest.raises(UnrecordedRequest):
         ask(**{"model": "m", "provider_options": {"top_k": 3}, **settings})
+
+
+def test_a_class_that_is_the_form_of_an_answer_makes_a_difference(path):
+    class Weather(pydantic.BaseModel):
+        sun: int
+
+    class Wind(pydantic.BaseModel):
+        speed: int
+
+    record(path, "sun", "wind", asks=lambda: [ask(response_format=Weather), ask(response_format=Wind)])
+    with handler(Cassette(path)):
+        assert [text(ask(response_format=Wind)), text(ask(response_format=Weather))] == ["wind", "sun"]
+        with pytest.raises(UnrecordedRequest):
+            ask(response_format=object)
 
 
 def test_settings_can_be_left_out_of_account(path):
