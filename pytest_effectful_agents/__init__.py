@@ -157,7 +157,7 @@ def cassette(request: pytest.FixtureRequest, cassette_path: Path) -> Iterator[Ca
     """A `Cassette` that gives the recorded replies in the whole test; how it does is said by `--cassette-mode`."""
     from effectful_agents.testing import Cassette  # noqa: PLC0415 - at first use
     from effectful_agents.testing.plugin import installed_for_test  # noqa: PLC0415
-    from effectful_agents.testing.shared import SharedCassette  # noqa: PLC0415
+    from effectful_agents.testing.shared import shared_cassette  # noqa: PLC0415
 
     mark = request.node.get_closest_marker("cassette")
     options = {name: value for name, value in mark.kwargs.items() if name not in ("path", "mode")} if mark else {}
@@ -167,7 +167,7 @@ def cassette(request: pytest.FixtureRequest, cassette_path: Path) -> Iterator[Ca
     else:  # other tests may have the same
         files = request.config.stash.setdefault(_RENEWED, {})
         renewed = files.setdefault(cassette_path.resolve(), {})
-        tape = SharedCassette(cassette_path, mode, owner=request.node.nodeid, renewed=renewed, **options)
+        tape = shared_cassette(cassette_path, mode, owner=request.node.nodeid, renewed=renewed, **options)
     with _noted(request.node, tape), installed_for_test(tape, lambda: request.node.stash.get(_FAILURE, None)):
         yield tape
 

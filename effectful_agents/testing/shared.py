@@ -7,11 +7,11 @@ from typing import Any, override
 from effectful_agents.testing.cassette import Cassette
 from effectful_agents.testing.tape import Recording
 
-__all__ = ["SharedCassette"]
+__all__ = ["shared_cassette"]
 
 
-class SharedCassette(Cassette):
-    """A `Cassette` of one test, in a file that other tests of the session may use too.
+def shared_cassette(*args: Any, owner: str, renewed: dict[str, str], **options: Any) -> Cassette:
+    """A cassette of one test, in a file that other tests of the session may use too.
 
     `rewrite` forgets nothing in it, since another test may need what this one did not ask. What another test asked anew
     in this session is given, and not asked once more: else the two would take the replies from one another.
@@ -21,8 +21,14 @@ class SharedCassette(Cassette):
         owner: The test.
         renewed: Which test asked which request anew, by digests; the same for all tests of the file.
         **options: Those of `Cassette`.
-    """
 
+    >>> shared_cassette("shared.json", "rewrite", owner="test_a", renewed={}).mode
+    'rewrite'
+    """
+    return _SharedCassette(*args, owner=owner, renewed=renewed, **options)
+
+
+class _SharedCassette(Cassette):
     def __init__(self, *args: Any, owner: str, renewed: dict[str, str], **options: Any) -> None:
         super().__init__(*args, **options)
         self._owner = owner
