@@ -31,6 +31,7 @@ _MARKERS = (
 )
 _DOUBLES = pytest.StashKey[list[Any]]()
 _FAILURE = pytest.StashKey[BaseException | None]()
+_RENEWED = pytest.StashKey[dict[Path, dict[str, str]]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -145,10 +146,10 @@ def cassette_path(request: pytest.FixtureRequest) -> Path:
 
     Override the fixture to keep cassettes elsewhere. A path that the marker gives is one in the same folder.
     """
-    folder = request.path.parent / "cassettes"
+    default = _default_path(request)
     mark = request.node.get_closest_marker("cassette")
     given = mark and (mark.args[0] if mark.args else mark.kwargs.get("path"))
-    return folder / given if given else folder / request.path.stem / f"{_file_name(request.node)}.json"
+    return default.parents[1] / given if given else default
 
 
 @pytest.fixture
@@ -156,10 +157,17 @@ def cassette(request: pytest.FixtureRequest, cassette_path: Path) -> Iterator[Ca
     """A `Cassette` that gives the recorded replies in the whole test; how it does is said by `--cassette-mode`."""
     from effectful_agents.testing import Cassette  # noqa: PLC0415 - at first use
     from effectful_agents.testing.plugin import installed_for_test  # noqa: PLC0415
+    from effectful_agents.testing.shared import shared_cassette  # noqa: PLC0415
 
     mark = request.node.get_closest_marker("cassette")
     options = {name: value for name, value in mark.kwargs.items() if name not in ("path", "mode")} if mark else {}
-    tape = Cassette(cassette_path, _cassette_mode(request.node), **options)  # ty: ignore[invalid-argument-type]
+    mode: Any = _cassette_mode(request.node)
+    if cassette_path.parts[-2:] == _default_path(request).parts[-2:]:
+        tape = Cassette(cassette_path, mode, **options)
+    else:  # other tests may have the same
+        files = request.config.stash.setdefault(_RENEWED, {})
+        renewed = files.setdefault(cassette_path.resolve(), {})
+        tape = shared_cassette(cassette_path, mode, owner=request.node.nodeid, renewed=renewed, **options)
     with _noted(request.node, tape), installed_for_test(tape, lambda: request.node.stash.get(_FAILURE, None)):
         yield tape
 
@@ -182,6 +190,11 @@ def _cassette_mode(item: pytest.Item) -> str:
     mark = item.get_closest_marker("cassette")
     given = item.config.getoption("--cassette-mode") or (mark and mark.kwargs.get("mode"))
     return given or item.config.getini("cassette_mode")
+
+
+def _default_path(request: pytest.FixtureRequest) -> Path:
+    """A file that is that of one test alone."""
+    return request.path.parent / "cassettes" / request.path.stem / f"{_file_name(request.node)}.json"
 
 
 _LONGEST = 120

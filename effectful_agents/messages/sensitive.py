@@ -154,7 +154,7 @@ _OF_HEADER = {
     ),
     "cookie": re.compile(r"""[^\s;"',][^\s;"',]*+(?:;[ \t]{0,9}[^\s;"',]++)*+"""),
 }
-_BEARER = re.compile(r"\b(bearer|basic)\s{1,9}[A-Za-z0-9._~+/=-]{8,5000}", re.IGNORECASE)
+_BEARER = re.compile(r"\b(bearer|basic)\s{1,9}([A-Za-z0-9._~+/=-]{8,5000})", re.IGNORECASE)
 _OF_CURL = re.compile(r"""(?<!\S)((?:-u|--user)(?:\s{1,9}|=)["']?)[^\s:"']{1,200}:[^\s"']{1,500}""")
 _IN_ADDRESS = re.compile(
     r"""(?<=://)[^\s/@:?#"'<>]{0,200}:(?!\d{1,5}/)(?:[^\s/"'<>]{1,500}(?=@)|[^\s@"'<>]{1,500}+(?=@))"""
@@ -163,11 +163,17 @@ _IN_ADDRESS = re.compile(
 )
 
 
-def without_secrets(text: str, mark: str = "[secret]") -> str:
+def without_secrets(text: str, mark: str = "[secret]", is_secret: Callable[[str], bool] | None = None) -> str:
     """The text with a mark in the place of what looks like a secret, or is named like one.
 
     Those are keys and tokens of usual forms, passwords in addresses, and whatever stands behind a name such as
     `password=`. Others pass: words of a password behind its first, for example.
+
+    Args:
+        text: The text.
+        mark: What stands in the place of a secret.
+        is_secret: Whether a value that is named like a secret, without its quotes, is one; None where each is. The
+            quotes stay where it is given, so that JSON stays JSON.
 
     >>> without_secrets("login(user='ann', password='hunter2') by sk-abcdefghijklmnop1234")
     "login(user='ann', password=[secret]) by [secret]"
@@ -175,18 +181,24 @@ def without_secrets(text: str, mark: str = "[secret]") -> str:
     'postgresql://[secret]@db/mail'
     >>> without_secrets("Cookie: theme=dark; session=a1b2c3")
     'Cookie: [secret]'
+    >>> without_secrets('{"password": "hunter2", "token": "a word"}', is_secret=lambda value: "2" in value)
+    '{"password": "[secret]", "token": "a word"}'
     """
-    return _settled(text, lambda one: _without_secrets_once(one, mark))
+    return _settled(text, lambda one: _without_secrets_once(one, mark, is_secret))
 
 
-def _without_secrets_once(text: str, mark: str) -> str:
+def _without_secrets_once(text: str, mark: str, is_secret: Callable[[str], bool] | None = None) -> str:
     text = replaced(text, _SECRETS, lambda kind, datum: mark)
     text = _OF_CURL.sub(lambda found: f"{found[1]}{mark}", _IN_ADDRESS.sub(mark, text))
-    text = _without_named(text, mark)
-    return _BEARER.sub(lambda found: f"{found[1]} {mark}", text)
+    text = _without_named(text, mark, is_secret)
+
+    def put(found: re.Match[str]) -> str:
+        return f"{found[1]} {mark}" if is_secret is None or is_secret(found[2]) else found[0]
+
+    return _BEARER.sub(put, text)
 
 
-def _without_named(text: str, mark: str) -> str:
+def _without_named(text: str, mark: str, is_secret: Callable[[str], bool] | None = None) -> str:
     """The text with a mark in the place of each value whose name is that of a secret."""
     parts, kept, at = [], 0, 0
     while head := _HEAD.search(text, at):
@@ -198,9 +210,26 @@ def _without_named(text: str, mark: str) -> str:
             continue
         if _is_count(head["name"], value[0]):
             continue
-        parts += [text[kept : head.end()], mark]
+        opening = closing = ""
+        if is_secret is not None:
+            opening, inner, closing = _unquoted(value[0])
+            if not is_secret(inner):
+                continue
+        parts += [text[kept : head.end()], opening, mark, closing]
         kept = at = value.end()
     return "".join([*parts, text[kept:]])
+
+
+_QUOTE = re.compile(r"""b?\\{0,8}(?:\"{3}|\'{3}|["'])""")
+
+
+def _unquoted(value: str) -> tuple[str, str, str]:
+    """A value in three parts: its opening quote, what it says, and its closing one; both are empty where none is."""
+    opening = _QUOTE.match(value)
+    quote = opening[0].removeprefix("b") if opening else ""
+    if opening is None or len(value) < opening.end() + len(quote) or not value.endswith(quote):
+        return "", value, ""
+    return opening[0], value[opening.end() : len(value) - len(quote)], quote
 
 
 def _introduces(head: re.Match[str], text: str) -> bool:

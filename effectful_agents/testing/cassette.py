@@ -18,7 +18,7 @@ from effectful_agents.messages.telling import told, unstreamed
 from effectful_agents.operations.loop import completion
 from effectful_agents.operations.steps import StepEvent, current_ids, emit
 from effectful_agents.runtime import ObjectInterpretation, fwd, handler, implements, interpretation
-from effectful_agents.testing.failures import failure_of, written_failure
+from effectful_agents.testing.failures import failure_of, is_passing, written_failure
 from effectful_agents.testing.nearest import differences, nearest
 from effectful_agents.testing.recorded import Forms, RecordedRequest
 from effectful_agents.testing.streams import Sent, events_of, sent, strings_in
@@ -37,7 +37,8 @@ class Cassette(ObjectInterpretation[Any, Any]):
 
     Handles `completion`. It stands outermost, in the place of a provider and outside of whatever fills in settings, so
     that it sees each request as it is sent; a model that is asked may stand anywhere. A reply that came in pieces is
-    told in the same pieces again; an error of a provider is raised again, as what it was.
+    told in the same pieces again; an error of a provider is raised again, as what it was. What failed for the
+    network, a busy service or a key (401, 402, 403) is not recorded: the request is asked again next time.
 
     Requests are told apart by what they ask: messages, tools, the form of the answer, and settings that may change the
     reply, the model among them. Not by keys, headers, addresses, time limits and numbers of retries, none of which is
@@ -51,9 +52,10 @@ class Cassette(ObjectInterpretation[Any, Any]):
         path: The file.
         mode: `replay` never asks a model. `record` asks one what is not recorded, or not as often. `rewrite` asks
             everything anew, and forgets what the block did not ask, unless an exception ended it; in this mode no other
-            process may use the file.
+            block may need what is in the file, and no other process may use it.
         scrub: A function of a text that gives the one to compare and write, in requests and in replies: for dates,
-            names of temporary files, personal data.
+            names of temporary files, personal data. What it gives for its own result is that result. A program that
+            is recorded gets its reply so as well, since that is what a replay gives it.
         ignore: Names of settings that make no difference.
 
     Attributes:
@@ -129,12 +131,16 @@ class Cassette(ObjectInterpretation[Any, Any]):
     def _begin(self) -> None:
         self._given: Counter[str] = Counter()
         self._asked_anew: set[str] = set()
+        self._unanswered: set[str] = set()
         self.played = self.recorded = 0
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
         asked = self._forms.request(request)
-        reply = None if self.mode == "rewrite" else self._next(asked.digest)
+        if self.mode == "record":
+            self._forget_passing(asked.digest)
+        is_asked_anew = self.mode == "rewrite" and not self._is_new(asked.digest)
+        reply = None if is_asked_anew else self._next(asked.digest)
         if reply is not None:
             return self._played(reply)
         if self.mode == "replay":
@@ -205,15 +211,20 @@ class Cassette(ObjectInterpretation[Any, Any]):
             reply = self._heard(stream)
         except (ProviderError, DecodingError) as error:
             failure = written_failure(error)
-            if failure is not None:
+            if is_passing(error):
+                with self._lock:
+                    self._unanswered.add(asked.digest)
+            elif failure is not None:
                 self._write(asked, {"error": self._forms.reply(failure)}, stream)
             raise
+        written = self._forms.reply(reply)
         # What came in one piece is told so without its stream, unless another began before it.
         if not stream or (_is_whole(reply) and stream == list(told(reply))):
-            self._write(asked, {"reply": self._forms.reply(_without_mark(reply))}, [])
+            self._write(asked, {"reply": _without_mark(written)}, [])
         else:
-            self._write(asked, {"reply": self._forms.reply(reply)}, stream)
-        return reply
+            self._write(asked, {"reply": written}, stream)
+        # The program goes on from what it will be given when this is replayed.
+        return reply if written == to_jsonable(reply) else copy.deepcopy(written)
 
     def _heard(self, stream: list[StreamEvent]) -> Response:
         # A listener more would have the reply streamed that nobody else wants to hear.
@@ -239,13 +250,14 @@ class Cassette(ObjectInterpretation[Any, Any]):
 
         def add(recordings: dict[str, Recording]) -> None:
             recording = recordings.setdefault(digest, Recording(asked, []))
-            if self.mode == "rewrite" and digest not in self._asked_anew:
-                recordings[digest] = recording = Recording(asked, [])
-            recording.replies.append(written)
+            if self.mode == "rewrite":
+                recordings[digest] = Recording(asked, self._renewed_replies(recording, written))
+            else:
+                recording.replies.append(written)
 
         self._tape.change(add)
         with self._lock:
-            self._asked_anew.add(digest)
+            self._note_renewed(digest)
             self._given[digest] += 1
             self.recorded += 1
 
@@ -256,13 +268,45 @@ class Cassette(ObjectInterpretation[Any, Any]):
         last = stream[-1]
         return not isinstance(last, Finish) or written.get("reply") == to_jsonable(last.response)
 
+    def _renewed_replies(self, old: Recording, written: dict[str, Any]) -> list[dict[str, Any]]:
+        return [*(old.replies if old.request.digest in self._asked_anew else ()), written]
+
+    def _note_renewed(self, digest: str) -> None:
+        self._asked_anew.add(digest)
+
+    def _is_new(self, digest: str) -> bool:
+        """Whether somebody else has asked a request anew, so that it need not be."""
+        return False
+
     def _forget_unasked(self) -> None:
+        kept = self._asked_anew | self._unanswered
+
         def forget(recordings: dict[str, Recording]) -> None:
-            for digest in [digest for digest in recordings if digest not in self._asked_anew]:
+            for digest in [digest for digest in recordings if digest not in kept]:
                 del recordings[digest]
 
-        if any(each.request.digest not in self._asked_anew for each in self._tape.recordings):
+        if any(each.request.digest not in kept for each in self._tape.recordings):
             self._tape.change(forget)
+
+    def _forget_passing(self, digest: str) -> None:
+        """Forget the outages among the replies to a request, which an earlier version recorded."""
+
+        def forget(recordings: dict[str, Recording]) -> None:
+            if (old := recordings.get(digest)) is None:
+                return
+            replies = [reply for reply in old.replies if not self._is_passing(reply)]
+            if replies:
+                recordings[digest] = Recording(old.request, replies)
+            else:
+                del recordings[digest]
+
+        recording = self._tape.find(digest)
+        if recording is not None and any(map(self._is_passing, recording.replies)):
+            self._tape.change(forget)
+
+    @staticmethod
+    def _is_passing(reply: dict[str, Any]) -> bool:
+        return "error" in reply and is_passing(failure_of(reply["error"]))
 
 
 _HOW_TO_RECORD = (

@@ -8,9 +8,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from effectful_agents.encoding import to_jsonable
-from effectful_agents.errors import AgentsError, ProviderError, ResultDecodingError, ToolCallDecodingError
+from effectful_agents.errors import (
+    AgentsError,
+    NetworkError,
+    ProviderError,
+    RequestTimeoutError,
+    ResultDecodingError,
+    ToolCallDecodingError,
+)
 
-__all__ = ["failure_of", "written_failure"]
+__all__ = ["failure_of", "is_passing", "written_failure"]
+
+_NO_ACCESS = (401, 402, 403, 407)
 
 
 def written_failure(error: Exception) -> dict[str, Any] | None:
@@ -33,6 +42,19 @@ def written_failure(error: Exception) -> dict[str, Any] | None:
     if any(type(each.original_error) is not ValueError for each in errors):
         return None
     return written | {"message": to_jsonable(error.raw_message)}
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether an error says nothing about a request, but of the network, of a busy service or of a key.
+
+    >>> from effectful_agents.errors import NetworkError
+    >>> is_passing(NetworkError("no route")), is_passing(ProviderError("no such model", status=404))
+    (True, False)
+    """
+    if not isinstance(error, ProviderError):
+        return False
+    on_its_way = isinstance(error, NetworkError | RequestTimeoutError)
+    return on_its_way or error.retryable is True or error.status in _NO_ACCESS
 
 
 def failure_of(written: Mapping[str, Any]) -> Exception:

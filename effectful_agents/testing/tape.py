@@ -11,9 +11,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from effectful_agents.errors import CassetteError
+from effectful_agents.testing.failures import failure_of
 from effectful_agents.testing.recorded import RecordedRequest, digest_of
 from effectful_agents.testing.tape_text import laid_out, read_text
 
@@ -109,8 +110,11 @@ class Tape:
             raise self._error("is no cassette: it does not begin with its format")
         if data.get("version") != VERSION:
             raise self._error(f"is of version {data.get('version')!r}, and this package reads version {VERSION}")
+        written = data.get("recordings", [])
+        if not isinstance(written, list):
+            raise self._error("is damaged: its `recordings` are no list")
         recordings: dict[str, Recording] = {}
-        for number, each in enumerate(data.get("recordings", ()), 1):
+        for number, each in enumerate(written, 1):
             try:
                 recording = _read(each, recordings)
             except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -124,11 +128,11 @@ class Tape:
     def _write(self) -> None:
         text = self._writer.write(list(self._recordings.values()))
         # Only one process at a time is here, and what an interrupted one left is written over.
-        draft = self.path.with_name(f".{self.path.name}.draft")
+        path = Path(os.path.realpath(self.path))
+        draft = path.with_name(f".{path.name}.draft")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             draft.write_text(text, encoding="utf-8", newline="\n")
-            os.replace(draft, self.path)
+            os.replace(draft, path)
             status = os.stat(self.path)
         except OSError as error:
             raise self._error(f"cannot be written: {error}") from error
@@ -202,10 +206,14 @@ def _read(data: Any, recordings: dict[str, Recording]) -> Recording:
         messages, marks = (*base.messages[:same], *messages), (*base.marks[:same], *marks)
         gone = written.get("without", ())
         settings = {name: value for name, value in base.settings.items() if name not in gone} | settings
+    if not all(isinstance(message, dict) for message in messages):
+        raise ValueError("one of its messages is no mapping")
     replies = list(data["replies"])
     for reply in replies:
-        if not reply.keys() & {"reply", "error"}:
+        if not any(isinstance(reply.get(name), dict) for name in ("reply", "error")):
             raise ValueError("one of its replies is neither a `reply` nor an `error`")
+        if reply.get("reply") is None:
+            failure_of(reply["error"])  # that it can be read
     return Recording(RecordedRequest(str(written["digest"]), messages, marks, settings), replies)
 
 
@@ -214,40 +222,48 @@ def _read(data: Any, recordings: dict[str, Recording]) -> Recording:
 
 @contextlib.contextmanager
 def _between_processes(path: Path) -> Generator[None]:
-    """Where only one process at a time is, for one file."""
-    # Not beside the cassette, where it would be committed with it.
-    name = os.getuid() if hasattr(os, "getuid") else "user"
-    digest = hashlib.blake2b(os.path.abspath(path).encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
-    lock = Path(tempfile.gettempdir()) / f"effectful-agents-{name}-{digest}.lock"
-    with contextlib.ExitStack() as stack:
-        try:
-            file = stack.enter_context(open(lock, "a+b"))
-        except OSError as error:
-            raise CassetteError(f"the lock of `{path}` cannot be opened: {error}.", path=str(path)) from error
-        _take(file)
+    """Where only one process at a time is, for one file and its names."""
+    real = Path(os.path.realpath(path))
+    try:
+        real.parent.mkdir(parents=True, exist_ok=True)
+        lock = _open_lock(real)
+    except OSError as error:
+        raise CassetteError(f"the cassette `{path}` cannot be written: {error}.", path=str(path)) from error
+    try:
+        _take(lock)
         try:
             yield
         finally:
-            _give_back(file)
+            _give_back(lock)
+    finally:
+        os.close(lock)
 
 
+# Nothing beside the cassette, where it would be committed with it.
 try:
     import fcntl
 except ImportError:  # Windows
     import msvcrt
 
-    def _take(file: IO[bytes]) -> None:
-        file.seek(0)
-        getattr(msvcrt, "locking")(file.fileno(), getattr(msvcrt, "LK_LOCK"), 1)  # noqa: B009 - not there elsewhere
+    def _open_lock(path: Path) -> int:
+        name = hashlib.blake2b(str(path).encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+        return os.open(Path(tempfile.gettempdir()) / f"effectful-agents-{name}.lock", os.O_RDWR | os.O_CREAT)
 
-    def _give_back(file: IO[bytes]) -> None:
-        file.seek(0)
-        getattr(msvcrt, "locking")(file.fileno(), getattr(msvcrt, "LK_UNLCK"), 1)  # noqa: B009
+    def _take(lock: int) -> None:
+        getattr(msvcrt, "locking")(lock, getattr(msvcrt, "LK_LOCK"), 1)  # noqa: B009 - not there elsewhere
+
+    def _give_back(lock: int) -> None:
+        os.lseek(lock, 0, os.SEEK_SET)
+        getattr(msvcrt, "locking")(lock, getattr(msvcrt, "LK_UNLCK"), 1)  # noqa: B009
 
 else:
 
-    def _take(file: IO[bytes]) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    def _open_lock(path: Path) -> int:
+        # The folder itself, which is the same one for processes whose folders for temporary files differ.
+        return os.open(path.parent, os.O_RDONLY)
 
-    def _give_back(file: IO[bytes]) -> None:
-        fcntl.flock(file, fcntl.LOCK_UN)
+    def _take(lock: int) -> None:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def _give_back(lock: int) -> None:
+        fcntl.flock(lock, fcntl.LOCK_UN)

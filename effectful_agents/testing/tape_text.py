@@ -59,8 +59,10 @@ def _without_lines(data: Any) -> Any:
         return data
     if _LINES in data:
         lines = data[_LINES]
-        if lines is not None:
+        if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
             return "".join(lines)
+        if lines is not None or not isinstance(data.get("mapping"), dict):
+            raise ValueError(f"a `{_LINES}` is no list of texts")
         data = data["mapping"]
     return {name: _without_lines(part) for name, part in data.items()}
 

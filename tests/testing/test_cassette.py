@@ -9,11 +9,13 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +27,8 @@ from effectful_agents.errors import (
     NetworkError,
     OptionError,
     ProviderError,
+    RefusalError,
+    RequestTimeoutError,
     ResultDecodingError,
     ToolCallDecodingError,
     UnrecordedRequest,
@@ -50,6 +54,7 @@ from effectful_agents.operations.steps import emit
 from effectful_agents.operations.world import sleep
 from effectful_agents.runtime import handler
 from effectful_agents.testing import Cassette, ScriptedModel, batch, calls, says
+from effectful_agents.testing.failures import written_failure
 from effectful_agents.testing.streams import events_of, sent
 from effectful_agents.testing.tape_text import laid_out, read_text
 from tests.handlers.provision.http.server import DONE, Server, chunk, listening, recorded, stream
@@ -206,6 +211,20 @@ def test_what_may_change_a_reply_makes_a_difference(path, settings):
     record(path, "hello", asks=lambda: ask(model="m", provider_options={"top_k": 3}))
     with handler(Cassette(path)), pytest.raises(UnrecordedRequest):
         ask(**{"model": "m", "provider_options": {"top_k": 3}, **settings})
+
+
+def test_a_class_that_is_the_form_of_an_answer_makes_a_difference(path):
+    class Weather(pydantic.BaseModel):
+        sun: int
+
+    class Wind(pydantic.BaseModel):
+        speed: int
+
+    record(path, "sun", "wind", asks=lambda: [ask(response_format=Weather), ask(response_format=Wind)])
+    with handler(Cassette(path)):
+        assert [text(ask(response_format=Wind)), text(ask(response_format=Weather))] == ["wind", "sun"]
+        with pytest.raises(UnrecordedRequest):
+            ask(response_format=object)
 
 
 def test_settings_can_be_left_out_of_account(path):
@@ -387,8 +406,8 @@ def test_a_stream_that_began_anew_does_so_again(path, server):
 
 
 ERRORS = [
-    ProviderError("busy", status=503, provider="openai", retry_after=2.5),
-    NetworkError("no route"),
+    ProviderError("no such model", status=404, provider="openai", retry_after=2.5),
+    RefusalError("no"),
     ContextLengthError("too long", prompt_tokens=9, limit=8, provider="x"),
 ]
 
@@ -401,6 +420,41 @@ def test_an_error_of_a_provider_is_raised_again(path, error):
         ask()
     again = raised.value
     assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+PASSING = [
+    ProviderError("busy", status=503),
+    ProviderError("too many", status=429),
+    ProviderError("invalid key", status=401),
+    NetworkError("no route"),
+    RequestTimeoutError("late"),
+]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=str)
+def test_an_outage_while_recording_is_not_replayed(path, error):
+    with pytest.raises(type(error)):
+        record(path, error)
+    record(path, "one")
+    with pytest.raises(type(error)), handler(ScriptedModel(error)), handler(Cassette(path, "rewrite")):
+        ask()
+    with handler(ScriptedModel(error)), handler(Cassette(path, "rewrite")), contextlib.suppress(type(error)):
+        ask()
+    with handler(Cassette(path)):
+        assert text(ask()) == "one"
+
+
+@pytest.mark.parametrize("error", PASSING, ids=str)
+def test_an_outage_that_was_recorded_once_is_asked_again(path, error):
+    record(path, "first", "second", asks=lambda: [ask(), ask()])
+    data = read_text(path.read_text())
+    data["recordings"][0]["replies"][0] = {"error": written_failure(error)}
+    path.write_text(laid_out(data))
+    with handler(Cassette(path)), pytest.raises(type(error)):
+        ask()
+    record(path, "third", asks=lambda: [ask(), ask()])
+    with handler(Cassette(path)):
+        assert [text(ask()), text(ask())] == ["second", "third"]
 
 
 def test_a_reply_that_tool_choice_forbids_is_refused_again(path, server):
@@ -499,7 +553,7 @@ def test_no_key_is_written(path, monkeypatch):
 
     reply = f"You said {KEY}, {secret}, and I am 0123456789abcdef-of-the-environment."
     with pytest.raises(ProviderError):
-        record(path, reply, ProviderError(f"Wrong key {KEY} for {secret}"), asks=lambda: [asks(), asks()])
+        record(path, reply, ProviderError(f"Wrong key {KEY} for {secret}", status=400), asks=lambda: [asks(), asks()])
     written = path.read_text()
     for hidden in (KEY, secret, "headers-have", "aws-secret", "another-secret", "third-secret", "of-the-environment"):
         assert hidden not in written
@@ -507,6 +561,117 @@ def test_no_key_is_written(path, monkeypatch):
     assert '"max_tokens": 5' in written
     with handler(Cassette(path)):
         asks()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"extra_headers": {"X-Title": "Barcelona guide", "User-Agent": "Barcelona/1.0"}},
+        {"api_key": "Barcelona"},
+        {"extra_headers": {"Cookie": "city=Barcelona", "Authorization": "Bearer Barcelona"}},
+    ],
+    ids=["title", "key", "cookie"],
+)
+def test_words_of_headers_and_of_keys_that_are_none_stay_in_texts(path, settings):
+    assert (
+        text(record(path, "Barcelona is nice", asks=lambda: ask("Barcelona guide?", **settings))) == "Barcelona is nice"
+    )
+    with handler(Cassette(path)):
+        assert text(ask("Barcelona guide?")) == "Barcelona is nice"
+
+
+def test_a_header_that_looks_like_a_key_is_one(path):
+    key = "aB3dE5gH7jK9mN1pQ3sT5vW7"
+    record(path, f"You sent {key}.", asks=lambda: ask(extra_headers={"X-Team": key}))
+    assert key not in path.read_text()
+
+
+def test_a_program_is_recorded_with_what_will_be_replayed(path, monkeypatch):
+    monkeypatch.setenv("SOME_SERVICE_API_KEY", "0123456789abcdef-of-the-environment")
+
+    def asks() -> list[str]:
+        first = ask()
+        rest = completion(messages=[first["choices"][0]["message"], {"role": "user", "content": "and?"}])
+        return [text(first), text(rest)]
+
+    options = {"scrub": lambda words: words.replace("Monday", "[day]")}
+    replies = ("Monday, 0123456789abcdef-of-the-environment", "Monday")
+    recorded = record(path, *replies, asks=asks, **options)
+    assert recorded == ["[day], [api key]", "[day]"]
+    monkeypatch.delenv("SOME_SERVICE_API_KEY")
+    with handler(Cassette(path, **options)):
+        assert asks() == recorded
+
+
+FORMS = {
+    "groq": "gsk_" + "a1B2" * 12,
+    "aws": "aws_secret_access_key=wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLE",
+    "bearer": "Authorization: Bearer abcdefghijklmnop0123456789",
+    "basic": "Authorization: Basic dXNlcjpodW50ZXIyaHVudGVyMg==",
+    "address": "postgresql://ann:hunter2hunter2@db/mail",
+    "password": "password=hunter2",
+    "json": json.dumps({"password": "hunter2hunter2", "user": "ann"}),
+    "cut": "-----BEGIN PRIVATE KEY-----\nMIIabcdefghijkl",
+}
+CORES = ("a1B2a1B2", "wJalrXUtnFEMI", "abcdefghijklmnop", "dXNlcjpodW50", "hunter2", "MIIabc")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_keys_of_usual_forms_are_not_written(path, form):
+    reply = text(record(path, FORMS[form], asks=lambda: ask(FORMS[form])))
+    assert not [core for core in CORES if core in path.read_text()]
+    with handler(Cassette(path)):
+        assert text(ask(FORMS[form])) == reply
+        with pytest.raises(UnrecordedRequest):
+            ask(f"and {FORMS[form]}")
+    if form == "json":
+        assert json.loads(reply) == {"password": "[secret]", "user": "ann"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "def login(password: str, token: Token | None = None): ...",
+        "api_key = os.environ['SERVICE_API_KEY']",
+        "Password: a word that lets you in. A basic understanding.",
+        '{"token": "word", "password": null, "max_tokens": 20000000}',
+    ],
+    ids=["types", "code", "prose", "json"],
+)
+def test_what_is_named_like_a_secret_and_is_none_is_left(path, words):
+    assert text(record(path, words)) == words
+    with handler(Cassette(path)):
+        assert text(ask()) == words
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda key: {"tools": [{"type": "mcp", "server_url": "u", "headers": {"Authorization": f"Bearer {key}"}}]},
+        lambda key: {"tools": [{"type": "mcp", "server_url": "u", "headers": {"X-Me": key}}]},
+        lambda key: {"tools": [{"type": "mcp", "server_url": "u", "authorization": key}]},
+        lambda key: {"extra_body": {"auth": {"key": key}, "signature": key}},
+        lambda key: {"proxy": f"http://ann:{key}@proxy"},
+        lambda key: {"jwt": key, "bearer": key, "auth": key, "key": key},
+    ],
+    ids=["authorization", "header", "tool", "body", "proxy", "names"],
+)
+def test_keys_in_any_setting_make_no_difference_and_are_not_written(path, place):
+    record(path, "a", asks=lambda: ask(**place("plainkey12345")))
+    assert "plainkey12345" not in path.read_text()
+    with handler(Cassette(path)):
+        assert text(ask(**place("another-key-1"))) == "a"
+
+
+def test_a_tool_may_describe_a_password(path):
+    def asks(description: str) -> Any:
+        parameters = {"type": "object", "properties": {"password": {"type": "string", "description": description}}}
+        return ask("hi", tools=[{"type": "function", "function": {"name": "login", "parameters": parameters}}])
+
+    record(path, "a", asks=lambda: asks("of the user"))
+    assert "of the user" in path.read_text()
+    with handler(Cassette(path)), pytest.raises(UnrecordedRequest):
+        asks("of the admin")
 
 
 def test_keys_deep_in_settings_are_not_written(path):
@@ -558,6 +723,22 @@ def test_an_image_in_a_reply_is_given_again(path):
     record(path, made)
     with handler(Cassette(path)):
         assert ask() == made
+
+
+def test_a_message_that_the_program_changes_is_another_one(path):
+    def asks() -> list[str]:
+        part = {"type": "text", "text": "one"}
+        message: Any = {"role": "user", "content": [part]}
+        first = text(completion(messages=[message]))
+        part["text"] = "two"
+        return [first, text(completion(messages=[message]))]
+
+    record(path, "1", "2", asks=asks)
+    with handler(Cassette(path)):
+        assert asks() == ["1", "2"]
+    two: Any = {"role": "user", "content": [{"type": "text", "text": "two"}]}
+    with handler(Cassette(path)):
+        assert text(completion(messages=[two])) == "2"
 
 
 def test_a_conversation_is_written_once(path):
@@ -629,6 +810,31 @@ def test_a_damaged_file_is_named_with_the_place(path):
     assert "of version 2" in spoilt(path, lambda text: text.replace('"version": 1', '"version": 2'))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.update(recordings=None),
+        lambda data: data.update(recordings={"a": 1}),
+        lambda data: data.update(recordings=[None]),
+        *(
+            lambda data, reply=reply: data["recordings"][0].update(replies=[reply])
+            for reply in ({"reply": None}, {"reply": "x"}, {"error": "x"}, {"error": {}}, {"error": {"class": 1}}, "x")
+        ),
+        lambda data: data["recordings"][0]["request"].update(messages=[{"role": "user", "content": {"$lines": [1]}}]),
+        lambda data: data["recordings"][0]["request"].update(messages=[{"role": "user", "content": {"$lines": None}}]),
+        lambda data: data["recordings"][0]["request"].update(messages=["x"]),
+        lambda data: data["recordings"][0]["request"].update(settings=[1]),
+    ],
+)
+def test_a_file_that_was_changed_by_hand_wrongly_is_named(path, change):
+    def changed(text: str) -> str:
+        data = json.loads(text)
+        change(data)
+        return json.dumps(data)
+
+    assert "is damaged" in spoilt(path, changed)
+
+
 def test_a_stream_that_somebody_broke_is_named(path):
     with handler({emit: lambda event: None}):
         record(path, "Hello")
@@ -692,6 +898,11 @@ def _record_five(path: Path, name: str) -> None:
         record(path, f"{name}{number}", asks=lambda number=number: ask(f"{name}{number}"))
 
 
+def _record_five_elsewhere(path: Path, name: str, folder: str) -> None:
+    tempfile.tempdir = folder
+    _record_five(path, name)
+
+
 def _check_five_of_each(path: Path, names: str) -> None:
     with handler(Cassette(path)) as cassette:
         for name in names:
@@ -713,6 +924,33 @@ def test_processes_share_a_cassette(path):
     for process in processes:
         process.join()
     _check_five_of_each(path, "ab")
+
+
+@pytest.mark.slow
+def test_processes_with_other_names_for_a_cassette_and_other_temporary_folders_share_it(path, tmp_path):
+    path.parent.mkdir()
+    names = []
+    for name in "abc":
+        (tmp_path / name).symlink_to(path.parent)
+        (tmp_path / f"temporary-{name}").mkdir()
+        names.append((tmp_path / name / path.name, name, str(tmp_path / f"temporary-{name}")))
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_record_five_elsewhere, args=each) for each in names]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    _check_five_of_each(path, "abc")
+
+
+def test_a_cassette_that_is_a_link_stays_one(path, tmp_path):
+    link = tmp_path / "link.json"
+    record(path, "one")
+    link.symlink_to(path)
+    record(link, "two", asks=lambda: ask("two"))
+    assert link.is_symlink()
+    with handler(Cassette(path)):
+        assert [text(ask()), text(ask("two"))] == ["one", "two"]
 
 
 def test_a_process_that_dies_loses_nothing_that_was_recorded(path, monkeypatch):

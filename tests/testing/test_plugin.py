@@ -170,6 +170,30 @@ def test_it(cassette):
     assert "Peru" not in file.read_text()
 
 
+def test_rewriting_keeps_what_other_tests_recorded_in_the_same_file(run, pytester: pytest.Pytester):
+    tests = (
+        RECORDED
+        + """
+@pytest.mark.cassette("shared.json")
+class TestShared:
+    def test_a(self):
+        with handler(STACK), handler(REAL):
+            assert "Norway" in capital("Norway") and "Peru" in capital("Peru")
+            capital("Peru")
+
+    def test_b(self):
+        with handler(STACK), handler(REAL):
+            assert "Peru" in capital("Peru") and "Chile" in capital("Chile")
+"""
+    )
+    run(tests, "--cassette-mode=record", passed=2)
+    for only in ((), ("-k", "test_a"), ("-k", "test_b")):
+        counts = {"passed": 2} if not only else {"passed": 1, "deselected": 1}
+        run(tests, "--cassette-mode=rewrite", *only, **counts)
+        run(tests, passed=2)
+    assert all(name in (pytester.path / "cassettes/shared.json").read_text() for name in ("Norway", "Peru", "Chile"))
+
+
 def test_how_cassettes_work_can_be_a_setting(run, pytester: pytest.Pytester):
     pytester.makeini("[pytest]\ncassette_mode = record\n")
     tests = (
