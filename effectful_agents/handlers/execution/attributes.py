@@ -9,6 +9,7 @@ from enum import Enum, EnumType
 from typing import Any
 
 from effectful_agents.handlers.execution.callables import CALLEE, stored
+from effectful_agents.handlers.execution.callbacks import is_alias
 from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.hints import subscribed
 from effectful_agents.handlers.execution.kept_back import instead
@@ -174,6 +175,8 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
         return safe_module(obj.__name__)
     if issubclass(kind, type):
         _check_class(obj, name)
+    elif is_alias(kind):
+        _checked_object(obj.__origin__, type(obj.__origin__), name)  # it has what that has
     elif kind in CALLABLES:
         if name not in _FUNCTION_NAMES and name not in getattr(obj, "__dict__", ()) and not _is_absent(obj, kind, name):
             raise AttributeError(f"`{name}` of a function is not available here.")

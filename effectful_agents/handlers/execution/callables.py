@@ -14,7 +14,13 @@ from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution import methods, sizes
-from effectful_agents.handlers.execution.callbacks import ALIASES, CACHED, calls_nothing, is_enumeration
+from effectful_agents.handlers.execution.callbacks import (
+    CACHED,
+    calls_nothing,
+    is_alias,
+    is_enumeration,
+    is_form,
+)
 from effectful_agents.handlers.execution.descriptors import STREAMS, checked_descriptor, checked_unbound, refuse
 from effectful_agents.handlers.execution.kinds import (
     DOCUMENTED,
@@ -159,7 +165,7 @@ def answering(function: Any) -> Any:
     """
     if type(function) is types.FunctionType and function.__builtins__ is RESTRICTED:
         return function
-    while type(function) in ALIASES:
+    while is_alias(type(function)):
         function = guarded(function.__origin__)
 
     def answer(*args: Any) -> Any:
@@ -222,10 +228,9 @@ def guarded(function: Any) -> Any:
     if isinstance(function, functools.partial):
         guarded(function.func)
         return function
-    if kind in ALIASES:
-        if isinstance(function.__origin__, type) or kind is types.GenericAlias:
-            guarded(function.__origin__)
-        return function
+    if is_alias(kind):
+        inner = guarded(function.__origin__)
+        return function if is_form(function.__origin__) else inner
     if kind is CACHED:
         guarded(function.__wrapped__)
         return function
