@@ -8,7 +8,7 @@ import enum
 import functools
 import re
 import types
-from abc import ABCMeta
+from abc import ABC, ABCMeta
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -35,10 +35,12 @@ from effectful_agents.handlers.execution.kinds import (
     is_own,
     is_readable_special,
     is_stand_in,
+    owner_of,
 )
 from effectful_agents.handlers.execution.names import is_private, is_standard
 from effectful_agents.handlers.execution.streams import UNCOUNTED, stream
 from effectful_agents.runtime import Operation
+from effectful_agents.types import Skill
 
 __all__ = ["CALLEE", "OwnDispatch", "allowed", "answering", "check_fields", "guarded", "returned", "stored"]
 
@@ -273,7 +275,7 @@ def _checked_bound(method: types.MethodType) -> None:
     target = method.__func__
     if method.__name__ in _CLEARING and isinstance(method.__self__, type) and not is_own(method.__self__):
         refuse(method)  # where that class is written in Python
-    if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and method.__name__ == "register":
+    if method.__name__ == "register" and target is ABCMeta.register and is_register(method.__self__):
         refuse(method)
     if isinstance(method.__self__, OwnDispatch):
         return
@@ -281,6 +283,13 @@ def _checked_bound(method: types.MethodType) -> None:
         _checked_function(target)
     else:
         guarded(target)
+
+
+def is_register(cls: Any) -> bool:
+    """Whether `cls.register` would tell an abstract class of the program or the library who counts as one of it."""
+    if not isinstance(cls, ABCMeta) or owner_of(cls, "register") is not ABCMeta:
+        return False
+    return not all(base in (object, ABC) or is_own(base) for base in cls.__mro__)
 
 
 def _measured(method: types.MethodType) -> Any:
@@ -300,6 +309,8 @@ def _measured(method: types.MethodType) -> Any:
 
 def _defined(define: types.MethodType, /, *args: Any, **options: Any) -> Any:
     """Make an operation of functions of the code only: whoever performs it calls them past the guards."""
+    if issubclass(define.__self__ if isinstance(define.__self__, type) else type(define.__self__), Skill):
+        refuse(define)  # its prompt is a template, which reaches into what it is filled with
     for value in (*args, *options.values()):
         function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
         if callable(function) and not (
