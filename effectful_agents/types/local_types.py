@@ -52,7 +52,7 @@ def _reader(obj: Any) -> Any:
         namespace = getattr(getattr(obj, "__func__", obj), "__globals__", None)
         if not is_a(namespace, dict):
             namespace = getattr(sys.modules.get(type(obj).__module__), "__dict__", {})
-    builtins = namespace.get("__builtins__")
+    builtins = namespace.get("__builtins__") if isinstance(namespace, dict) else None
     return builtins.get(TYPE_HINTS) if type(builtins) is dict else None
 
 
@@ -149,7 +149,8 @@ def _parts(tp: Any, is_own: bool, names: Mapping[str, Any]) -> Iterable[Any]:
         return []
     if _reader(tp) is not None:
         return [*_write_types(tp, names).values(), *tp.__mro__[1:]]
-    return [hint for base in tp.__mro__ for hint in names_in(base).get("__annotations__", {}).values()]
+    of_bases = [names_in(base).get("__annotations__") for base in tp.__mro__]  # of `function` it is a descriptor
+    return [hint for one in of_bases if type(one) is dict for hint in one.values()]
 
 
 def names_beside(tp: Any) -> dict[str, Any]:

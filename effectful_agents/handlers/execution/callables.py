@@ -37,6 +37,7 @@ from effectful_agents.handlers.execution.kinds import (
     is_stand_in,
     owner_of,
 )
+from effectful_agents.handlers.execution.models import is_model, validated
 from effectful_agents.handlers.execution.names import is_private, is_standard
 from effectful_agents.handlers.execution.streams import UNCOUNTED, stream
 from effectful_agents.runtime import Operation
@@ -299,6 +300,8 @@ def _measured(method: types.MethodType) -> Any:
         isinstance(target, Operation) or (isinstance(target, type) and issubclass(target, Operation))
     ):
         return functools.partial(_defined, method)
+    if name == "model_validate" and isinstance(target, type) and is_model(target):
+        return functools.partial(validated, method)
     if isinstance(target, _WRAPPING) and name in methods.CHECKS and is_standard(method.__func__.__module__):
         return functools.partial(methods.checked_wrapped, method)
     if name == "__format__" and is_inside(method.__func__.__module__):

@@ -68,7 +68,7 @@ DIRECT_METHODS: dict[type, frozenset[str]] = {
 CACHED = type(functools.cache(len))
 """The class of functions that keep what they have given."""
 
-_ALIASES = (types.GenericAlias, typing._BaseGenericAlias)  # ty: ignore[unresolved-attribute]
+_ALIASES = (types.GenericAlias, typing._BaseGenericAlias)  # ty: ignore[missing-attribute]
 _FORMS = frozenset({"typing", "typing_extensions"})
 
 

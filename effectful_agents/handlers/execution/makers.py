@@ -35,8 +35,6 @@ def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     for name in kwargs:
         if name.startswith("__") and name.endswith("__"):  # as an attribute the library would find it
             raise TypeError(f"`{name}` is no name for an argument here.")
-        if name == "from_attributes":  # of a pydantic model
-            raise TypeError("`from_attributes` reads what is not available here; give a dictionary.")
     if getattr(function, "__module__", None) in _REMEMBERING:
         for value in (*args, *kwargs.values()):
             for part in value if type(value) in (tuple, list) else (value,):
