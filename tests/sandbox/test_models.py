@@ -125,3 +125,23 @@ def test_texts_in_classes_of_the_code_are_types_as_elsewhere():
     assert json_schema(env["Node"])["$defs"]["Node"]["properties"].keys() == {"name", "next"}
     assert json_schema(env["Row"])["properties"]["x"]["type"] == "integer"
     assert json_schema(env["Pair"][int])
+
+
+@pytest.mark.parametrize("made_by", ["enum.Enum", "typing.Annotated[enum.Enum, 1]", "property(lambda self: enum.Enum)"])
+def test_the_library_makes_no_class_of_what_it_finds_in_one_of_the_code(made_by):
+    source = (
+        f"import enum, string, typing\nseen = []\nclass F(string.Formatter):\n  get_value = {made_by}\n"
+        "  def check_unused_args(self, *args): pass\n"
+        "  def format_field(self, value, spec):\n    seen.append(value)\n    return ''\n"
+        "F().vformat('{E}', [('__annotations__', {'x': '().__class__'})], {})"
+    )
+    with pytest.raises(ValueError, match="cannot have an attribute"):
+        run(source)
+
+
+def test_an_enumeration_is_derived_from_by_way_of_a_class_or_a_function():
+    source = (
+        "import enum\ndef base(): return enum.Enum\nclass Kinds: base = enum.Enum\n"
+        "class A(base()): X = 1\nclass B(Kinds.base): X = 2\nx = [A.X.value, B(2).name, isinstance(A.X, enum.Enum)]"
+    )
+    assert run(source)["x"] == [1, "X", True]

@@ -29,7 +29,7 @@ import typing
 import uuid
 from typing import Any
 
-from effectful_agents.handlers.execution.callables import guarded
+from effectful_agents.handlers.execution.callables import Guarded, guarded
 from effectful_agents.handlers.execution.kinds import REPLACED, is_inside, is_own
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.models import is_model
@@ -96,6 +96,8 @@ def base_of(base: Any) -> Any:
     Raises:
         TypeError: From this nothing can be derived here.
     """
+    if type(base) is Guarded:
+        base = base._function
     if isinstance(base, type):
         if type(base) is OfMetaclasses or type.__subclasscheck__(type, base):
             raise TypeError("a metaclass cannot be made here.")

@@ -43,7 +43,7 @@ from effectful_agents.handlers.execution.streams import UNCOUNTED, stream
 from effectful_agents.runtime import Operation
 from effectful_agents.types import Skill
 
-__all__ = ["CALLEE", "OwnDispatch", "allowed", "answering", "check_fields", "guarded", "returned", "stored"]
+__all__ = ["CALLEE", "Guarded", "OwnDispatch", "allowed", "answering", "check_fields", "guarded", "returned", "stored"]
 
 CALLEE: list[Callable[[Any], Any]] = []
 """`calls.callee`, set by that module, which this one cannot import."""
@@ -107,12 +107,19 @@ def returned(value: Any) -> Any:
 def _looked_at(value: Any) -> Any:
     """What is called in the place of a function that calls or keeps what it gets: a guard then sees what that is."""
     kind = type(value)
-    if kind.__module__ == SANDBOX or kind not in _PASSED_ON or calls_nothing(value):
+    if kind.__module__ == SANDBOX or (kind not in _PASSED_ON and not _makes_classes(value)) or calls_nothing(value):
         return value
-    return _Guarded(value)
+    return Guarded(value)
 
 
-class _Guarded:
+def _makes_classes(value: Any) -> bool:
+    """Whether it is `Enum`, or another enumeration without members: of more arguments it makes a class."""
+    while is_alias(type(value)):
+        value = value.__origin__
+    return isinstance(value, enum.EnumType) and not is_own(value) and not len(value)
+
+
+class Guarded:
     """A function of the library that is an attribute: whoever calls it does so by the guard of calls."""
 
     __slots__ = ("_function",)
@@ -127,7 +134,7 @@ class _Guarded:
         kind = type(self._function)
         get = None if kind is functools.partial else getattr(kind, "__get__", None)
         bound = self._function if get is None or obj is None else get(self._function, obj, owner)
-        return self if bound is self._function else _Guarded(bound)
+        return self if bound is self._function else Guarded(bound)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _TOLD:
@@ -135,7 +142,7 @@ class _Guarded:
         return getattr(self._function, name)
 
     def __eq__(self, other: object) -> bool:
-        return self._function == (other._function if isinstance(other, _Guarded) else other)
+        return self._function == (other._function if isinstance(other, Guarded) else other)
 
     def __hash__(self) -> int:
         return hash(self._function)
