@@ -41,7 +41,7 @@ from effectful_agents.encoding.serializers import with_serializer
 from effectful_agents.encoding.shapes import read_as
 from effectful_agents.encoding.trees import NO_SCHEMAS
 from effectful_agents.errors import EncodingError
-from effectful_agents.types.local_types import names_beside
+from effectful_agents.types.local_types import names_beside, write_types
 
 __all__ = ["Builder", "Form", "Refused", "describe"]
 
@@ -94,6 +94,7 @@ _ITEMS = {"items_schema": "[]", "values_schema": "{}", "keys_schema": "{key}", "
 
 
 def _core_schema(tp: Any) -> Any:
+    write_types(tp)
     adapter = pydantic.TypeAdapter(tp, config=_CONFIG)
     if not adapter.pydantic_complete:
         adapter.rebuild(raise_errors=True, _types_namespace=names_beside(tp) or None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 import pydantic
 
 from effectful_agents.runtime import Operation
+from effectful_agents.types.local_types import write_types
 
 if TYPE_CHECKING:
     from effectful_agents.operations.policy import ProposedEffect
@@ -131,6 +132,7 @@ def _adapter(tp: Any) -> pydantic.TypeAdapter[Any] | None:
 def _adapter_of(tp: Any) -> pydantic.TypeAdapter[Any] | None:
     for config in (pydantic.ConfigDict(arbitrary_types_allowed=True), None):
         try:
+            write_types(tp)
             return pydantic.TypeAdapter(tp, config=config)
         except Exception:  # models have a config of their own; other types have no schema, or one that raises
             continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import json
 import os
 import re
 import typing
@@ -19,6 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from effectful_agents import Tool
+from effectful_agents.encoding import decode
 from effectful_agents.runtime import Operation
 from effectful_agents.types.local_types import hints_of as _hints_of
 
@@ -47,6 +49,11 @@ def hints_of(function: Any) -> Any:
 def stands_for(alias: Any) -> Any:
     """What pydantic asks of a type."""
     return alias.__supertype__ if isinstance(alias, typing.NewType) else alias.__value__
+
+
+def decoded(value: Any, hint: Any) -> Any:
+    """What the package makes of a value that comes from a model, where a tool of the code has this type."""
+    return decode(json.dumps(value), hint)
 
 
 def given() -> dict[str, Any]:
@@ -104,6 +111,7 @@ def given() -> dict[str, Any]:
         "remember": remember,
         "Account": Account,
         "double": double,
+        "decoded": decoded,
         "hints_of": hints_of,
         "stands_for": stands_for,
     }

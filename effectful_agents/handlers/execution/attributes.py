@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import types
 import weakref
-from abc import ABCMeta
 from enum import Enum, EnumType
 from typing import Any
 
-from effectful_agents.handlers.execution.callables import CALLEE, stored
+from effectful_agents.handlers.execution.callables import CALLEE, is_register, stored
+from effectful_agents.handlers.execution.callbacks import is_alias
 from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.hints import subscribed
 from effectful_agents.handlers.execution.kept_back import instead
@@ -26,6 +26,7 @@ from effectful_agents.handlers.execution.kinds import (
 )
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
 from effectful_agents.handlers.execution.methods import check_precision
+from effectful_agents.handlers.execution.models import check_model_name
 from effectful_agents.handlers.execution.names import is_attribute, is_private, is_standard
 from effectful_agents.handlers.execution.sizes import FORMATS, MAX_EXPONENT
 from effectful_agents.handlers.execution.specials import LISTED, check_parts, kept, listed
@@ -170,10 +171,13 @@ def check_name(obj: Any, name: Any) -> None:
 def _checked_object(obj: Any, kind: type, name: str) -> Any:
     if kind is SafeModule:
         return obj
+    check_model_name(obj, name)
     if issubclass(kind, types.ModuleType):
         return safe_module(obj.__name__)
     if issubclass(kind, type):
         _check_class(obj, name)
+    elif is_alias(kind):
+        _checked_object(obj.__origin__, type(obj.__origin__), name)  # it has what that has
     elif kind in CALLABLES:
         if name not in _FUNCTION_NAMES and name not in getattr(obj, "__dict__", ()) and not _is_absent(obj, kind, name):
             raise AttributeError(f"`{name}` of a function is not available here.")
@@ -210,7 +214,7 @@ def _check_class(cls: type, name: str) -> None:
         raise AttributeError(f"the class `{cls.__name__}` is not available here.")
     if type(cls) is OfMetaclasses or type.__subclasscheck__(type, cls):
         raise AttributeError(f"`{name}` of a metaclass is not available here.")
-    if name == "mro" or (name == "register" and isinstance(cls, ABCMeta) and not is_own(cls)):
+    if name == "mro" or (name == "register" and is_register(cls)):
         raise AttributeError(f"`{cls.__name__}.{name}` is not available here{instead('attribute', name)}.")
 
 

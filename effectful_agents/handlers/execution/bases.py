@@ -29,9 +29,10 @@ import typing
 import uuid
 from typing import Any
 
-from effectful_agents.handlers.execution.callables import guarded
+from effectful_agents.handlers.execution.callables import Guarded, guarded
 from effectful_agents.handlers.execution.kinds import REPLACED, is_inside, is_own
 from effectful_agents.handlers.execution.metaclasses import OfMetaclasses
+from effectful_agents.handlers.execution.models import is_model
 from effectful_agents.handlers.execution.names import is_standard
 
 __all__ = ["base_of", "bases_of"]
@@ -95,11 +96,13 @@ def base_of(base: Any) -> Any:
     Raises:
         TypeError: From this nothing can be derived here.
     """
+    if type(base) is Guarded:
+        base = base._function
     if isinstance(base, type):
         if type(base) is OfMetaclasses or type.__subclasscheck__(type, base):
             raise TypeError("a metaclass cannot be made here.")
         guarded(base)
-        if not all(map(_is_fit, base.__mro__)):
+        if is_model(base) or not all(map(_is_fit, base.__mro__)):
             raise TypeError(f"a class here cannot derive from `{base.__name__}`.")
     else:
         # A generic class with its arguments, or an alias: what stands for it among the bases is its class.

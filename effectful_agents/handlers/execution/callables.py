@@ -8,13 +8,19 @@ import enum
 import functools
 import re
 import types
-from abc import ABCMeta
+from abc import ABC, ABCMeta
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from effectful_agents.handlers.execution import methods, sizes
-from effectful_agents.handlers.execution.callbacks import ALIASES, CACHED, calls_nothing, is_enumeration
+from effectful_agents.handlers.execution.callbacks import (
+    CACHED,
+    calls_nothing,
+    is_alias,
+    is_enumeration,
+    is_form,
+)
 from effectful_agents.handlers.execution.descriptors import STREAMS, checked_descriptor, checked_unbound, refuse
 from effectful_agents.handlers.execution.kinds import (
     DOCUMENTED,
@@ -29,12 +35,15 @@ from effectful_agents.handlers.execution.kinds import (
     is_own,
     is_readable_special,
     is_stand_in,
+    owner_of,
 )
+from effectful_agents.handlers.execution.models import is_model, validated
 from effectful_agents.handlers.execution.names import is_private, is_standard
 from effectful_agents.handlers.execution.streams import UNCOUNTED, stream
 from effectful_agents.runtime import Operation
+from effectful_agents.types import Skill
 
-__all__ = ["CALLEE", "OwnDispatch", "allowed", "answering", "check_fields", "guarded", "returned", "stored"]
+__all__ = ["CALLEE", "Guarded", "OwnDispatch", "allowed", "answering", "check_fields", "guarded", "returned", "stored"]
 
 CALLEE: list[Callable[[Any], Any]] = []
 """`calls.callee`, set by that module, which this one cannot import."""
@@ -98,12 +107,19 @@ def returned(value: Any) -> Any:
 def _looked_at(value: Any) -> Any:
     """What is called in the place of a function that calls or keeps what it gets: a guard then sees what that is."""
     kind = type(value)
-    if kind.__module__ == SANDBOX or kind not in _PASSED_ON or calls_nothing(value):
+    if kind.__module__ == SANDBOX or (kind not in _PASSED_ON and not _makes_classes(value)) or calls_nothing(value):
         return value
-    return _Guarded(value)
+    return Guarded(value)
 
 
-class _Guarded:
+def _makes_classes(value: Any) -> bool:
+    """Whether it is `Enum`, or another enumeration without members: of more arguments it makes a class."""
+    while is_alias(type(value)):
+        value = value.__origin__
+    return isinstance(value, enum.EnumType) and not is_own(value) and not len(value)
+
+
+class Guarded:
     """A function of the library that is an attribute: whoever calls it does so by the guard of calls."""
 
     __slots__ = ("_function",)
@@ -118,7 +134,7 @@ class _Guarded:
         kind = type(self._function)
         get = None if kind is functools.partial else getattr(kind, "__get__", None)
         bound = self._function if get is None or obj is None else get(self._function, obj, owner)
-        return self if bound is self._function else _Guarded(bound)
+        return self if bound is self._function else Guarded(bound)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _TOLD:
@@ -126,7 +142,7 @@ class _Guarded:
         return getattr(self._function, name)
 
     def __eq__(self, other: object) -> bool:
-        return self._function == (other._function if isinstance(other, _Guarded) else other)
+        return self._function == (other._function if isinstance(other, Guarded) else other)
 
     def __hash__(self) -> int:
         return hash(self._function)
@@ -159,7 +175,7 @@ def answering(function: Any) -> Any:
     """
     if type(function) is types.FunctionType and function.__builtins__ is RESTRICTED:
         return function
-    while type(function) in ALIASES:
+    while is_alias(type(function)):
         function = guarded(function.__origin__)
 
     def answer(*args: Any) -> Any:
@@ -222,10 +238,9 @@ def guarded(function: Any) -> Any:
     if isinstance(function, functools.partial):
         guarded(function.func)
         return function
-    if kind in ALIASES:
-        if isinstance(function.__origin__, type) or kind is types.GenericAlias:
-            guarded(function.__origin__)
-        return function
+    if is_alias(kind):
+        inner = guarded(function.__origin__)
+        return function if is_form(function.__origin__) else inner
     if kind is CACHED:
         guarded(function.__wrapped__)
         return function
@@ -268,7 +283,7 @@ def _checked_bound(method: types.MethodType) -> None:
     target = method.__func__
     if method.__name__ in _CLEARING and isinstance(method.__self__, type) and not is_own(method.__self__):
         refuse(method)  # where that class is written in Python
-    if isinstance(method.__self__, ABCMeta) and not is_own(method.__self__) and method.__name__ == "register":
+    if method.__name__ == "register" and target is ABCMeta.register and is_register(method.__self__):
         refuse(method)
     if isinstance(method.__self__, OwnDispatch):
         return
@@ -278,6 +293,13 @@ def _checked_bound(method: types.MethodType) -> None:
         guarded(target)
 
 
+def is_register(cls: Any) -> bool:
+    """Whether `cls.register` would tell an abstract class of the program or the library who counts as one of it."""
+    if not isinstance(cls, ABCMeta) or owner_of(cls, "register") is not ABCMeta:
+        return False
+    return not all(base in (object, ABC) or is_own(base) for base in cls.__mro__)
+
+
 def _measured(method: types.MethodType) -> Any:
     """A method of the library that is written in Python, and passes what it gets to one that builds something large."""
     target, name = method.__self__, method.__name__
@@ -285,6 +307,8 @@ def _measured(method: types.MethodType) -> Any:
         isinstance(target, Operation) or (isinstance(target, type) and issubclass(target, Operation))
     ):
         return functools.partial(_defined, method)
+    if name == "model_validate" and isinstance(target, type) and is_model(target):
+        return functools.partial(validated, method)
     if isinstance(target, _WRAPPING) and name in methods.CHECKS and is_standard(method.__func__.__module__):
         return functools.partial(methods.checked_wrapped, method)
     if name == "__format__" and is_inside(method.__func__.__module__):
@@ -295,6 +319,8 @@ def _measured(method: types.MethodType) -> Any:
 
 def _defined(define: types.MethodType, /, *args: Any, **options: Any) -> Any:
     """Make an operation of functions of the code only: whoever performs it calls them past the guards."""
+    if issubclass(define.__self__ if isinstance(define.__self__, type) else type(define.__self__), Skill):
+        refuse(define)  # its prompt is a template, which reaches into what it is filled with
     for value in (*args, *options.values()):
         function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
         if callable(function) and not (

@@ -27,7 +27,6 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.names import is_standard
 
 __all__ = [
-    "ALIASES",
     "CACHED",
     "DIRECT",
     "DIRECT_METHODS",
@@ -35,8 +34,10 @@ __all__ = [
     "believes",
     "builds_nothing",
     "calls_nothing",
+    "is_alias",
     "is_called_inside",
     "is_enumeration",
+    "is_form",
     "is_made_inside",
     "is_outside",
     "remember_init",
@@ -67,8 +68,22 @@ DIRECT_METHODS: dict[type, frozenset[str]] = {
 CACHED = type(functools.cache(len))
 """The class of functions that keep what they have given."""
 
-ALIASES = (types.GenericAlias, type(typing.List[int]))  # noqa: UP006 - it is a value here
-"""Classes of `list[int]` and its like: who calls one gets an object that is written to, whatever it is."""
+_ALIASES = (types.GenericAlias, typing._BaseGenericAlias)  # ty: ignore[missing-attribute]
+_FORMS = frozenset({"typing", "typing_extensions"})
+
+
+def is_alias(kind: type) -> bool:
+    """Whether values of a class stand for another one, as `list[int]` and `Annotated[int, 1]` do.
+
+    Who calls one calls what it stands for, past all guards, and writes to what comes out.
+    """
+    return issubclass(kind, _ALIASES)
+
+
+def is_form(origin: Any) -> bool:
+    """Whether what an alias stands for is a class or a type, and nothing else that could be called."""
+    return isinstance(origin, type) or type(origin).__module__ in _FORMS or is_alias(type(origin))
+
 
 _inits: set[types.CodeType] = set()
 
@@ -197,7 +212,7 @@ def calls_nothing(function: Any) -> bool:
         return _is_data(function) or not is_of_library(function.__module__)
     if kind is functools.partial:
         return calls_nothing(function.func)
-    if kind in ALIASES:
+    if is_alias(kind):
         return False
     if kind is CACHED:
         return calls_nothing(function.__wrapped__)
@@ -225,7 +240,7 @@ def builds_nothing(function: Any) -> bool:
     kind = type(function)
     if kind is functools.partial:
         return function.func is not int and builds_nothing(function.func)
-    if kind is types.GenericAlias:
+    if is_alias(kind):
         return builds_nothing(function.__origin__)
     if kind is CACHED:
         return builds_nothing(function.__wrapped__)

@@ -22,7 +22,6 @@ from typing import Any
 from effectful_agents.handlers.execution import limits, methods, showing, sizes, spreading
 from effectful_agents.handlers.execution.callables import CALLEE, check_fields, guarded
 from effectful_agents.handlers.execution.callbacks import (
-    ALIASES,
     CACHED,
     DIRECT,
     DIRECT_METHODS,
@@ -30,6 +29,7 @@ from effectful_agents.handlers.execution.callbacks import (
     believes,
     builds_nothing,
     calls_nothing,
+    is_alias,
     is_called_inside,
     is_made_inside,
     is_outside,
@@ -93,7 +93,7 @@ _SHORT = sizes.WORTH_COUNTING // 3
 
 
 def _slow_callee(function: Any, kind: type) -> Any:
-    if kind is types.GenericAlias or (kind in ALIASES and isinstance(function.__origin__, type)):
+    if is_alias(kind):
         guarded(function)
         return callee(function.__origin__)  # itself it would write to what comes out
     checked = guarded(function)
@@ -186,7 +186,7 @@ def _within(function: Any) -> Any:
     """What gets the arguments in the end, where a function only passes them on."""
     while True:
         kind = type(function)
-        if kind is types.GenericAlias:
+        if is_alias(kind):
             function = function.__origin__
         elif kind is CACHED:
             function = function.__wrapped__
@@ -320,13 +320,17 @@ _CALLING = frozenset({"builtins", "itertools", "heapq", "_heapq", "_bisect", "bi
 """Where the functions are that call what they are given with values that nobody has looked at."""
 
 
+_CALLING_TYPES = frozenset({"collections", "re", "_sre", "functools", "_functools", "statistics", "contextlib"})
+"""More of them, where what may be called is a type with something in brackets."""
+
+
 def _is_called(function: Any, value: Any) -> bool:
     """Whether a function may call what it is given past a guard; where that is only kept, it stays what it is."""
     name = getattr(function, "__name__", None)
     module = getattr(getattr(function, "__func__", function), "__module__", None)
-    if type(value) in ALIASES:
+    if is_alias(type(value)) and function is not functools.partial:
         top = module.partition(".")[0] if isinstance(module, str) else None
-        return id(function) not in DIRECT and (top in _CALLING or top == "collections")
+        return id(function) not in DIRECT and (top in _CALLING or top in _CALLING_TYPES)
     if module == "typing" or (calls_nothing(function) and name != "sort"):
         return False
     if (name == "__new__" and isinstance(value, type)) or function is functools.partial:
@@ -345,7 +349,8 @@ def _called(function: Any) -> Any:
         return showing.text
     if isinstance(function, EnumType):
         return _Enumeration(function)
-    return functools.partial(apply if type(function) in (functools.partial, *ALIASES) else _outside, function)
+    passed_on = type(function) is functools.partial or is_alias(type(function))
+    return functools.partial(apply if passed_on else _outside, function)
 
 
 class _Enumeration:

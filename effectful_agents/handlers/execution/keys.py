@@ -46,8 +46,8 @@ def is_fixed(value: Any) -> bool:
             continue
         if kind not in PLAIN:
             found = kind.__hash__
-            if found is object.__hash__ or found is Enum.__hash__:
-                continue
+            if found is object.__hash__ or (found is Enum.__hash__ and not is_own(kind)):
+                continue  # a member of the code's own says what it is equal to, and its name is its hash
             if is_own(kind) and found is not None:
                 return False
         for part in gc.get_referents(one):

@@ -22,6 +22,7 @@ from effectful_agents.handlers.execution.calls import callee
 from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX, is_own
 from effectful_agents.handlers.execution.limits import kept_flying, may_disappear, tick
+from effectful_agents.handlers.execution.names import READABLE
 from effectful_agents.handlers.execution.streams import LONG, len_of, stream
 
 __all__ = ["LISTED", "TAKE_OPERANDS", "check_inherited_parts", "check_parts", "inherited", "kept", "listed", "operand"]
@@ -33,7 +34,7 @@ _REFLECTED = frozenset({"__ror__", "__rand__", "__rxor__"})
 _GONE_THROUGH = frozenset({"__iter__", "__next__", "__getitem__", "__reversed__"})
 """What a loop in C calls again and again: a function in C there could keep it from ever coming back."""
 
-_ANSWER = frozenset({"__getattr__", "__get__"})
+_ANSWER = frozenset({"__get__"})
 _COPIED = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
 
@@ -64,6 +65,8 @@ def kept(name: str, value: Any) -> Any:
         value = _with_number(value)
     if name in TAKE_OPERANDS and value is not None and not _is_with_operand(value):
         return _with_operand(value)
+    if name == "__getattr__" and value is not None and getattr(value, "__code__", None) is not _MISSING_CODE:
+        return _with_missing(value)
     if name in _ANSWER and value is not None and not _is_compiled(value, None):
         return _with_answer(value)
     if name == "__exit__" and value is not None:
@@ -185,6 +188,20 @@ def _with_answer(function: Any) -> Any:
         return returned(_bound(function, self)(*args))
 
     return method
+
+
+def _with_missing(function: Any) -> Any:
+    """Libraries ask an object for special attributes, and believe them: schemas, annotations, ways to copy it."""
+
+    def __getattr__(self: Any, name: str, /) -> Any:
+        if type(name) is not str or (name.startswith("__") and name.endswith("__") and name not in READABLE):
+            raise AttributeError(f"`{name}` is not asked for here.")
+        return returned(_bound(function, self)(name))
+
+    return __getattr__
+
+
+_MISSING_CODE = _with_missing(None).__code__
 
 
 def left(leave: Any, *args: Any) -> bool:

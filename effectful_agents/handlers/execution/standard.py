@@ -14,6 +14,7 @@ import functools
 import inspect
 import operator
 import queue
+import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -185,6 +186,10 @@ def hints_of(obj: Any, names: Mapping[str, Any] | None = None, *, by_code: bool 
     names = names or {}
     if not isinstance(obj, type):
         inner = getattr(obj, "__func__", obj)
+        if is_own(type(inner)):
+            inner = type(inner).__call__
+        if type(inner) is not FunctionType:
+            raise TypeError("only the types of functions that are defined here can be read.")
         here = {**inner.__globals__, **names}
         return {name: _evaluated(hint, here) for name, hint in inner.__annotations__.items()}
     found: dict[str, Any] = {}
@@ -193,8 +198,20 @@ def hints_of(obj: Any, names: Mapping[str, Any] | None = None, *, by_code: bool 
             here = {**HOME.__dict__, **NAMES_OF.get(base, {}), **names}
             found |= {name: _evaluated(hint, here) for name, hint in inspect.get_annotations(base).items()}
         else:
+            _check_texts(base)
             found |= typing.get_type_hints(base, localns=None if by_code else dict(names), include_extras=True)
     return found
+
+
+def _check_texts(cls: type) -> None:
+    """Raise if a text in a class that is not of the code, and in no module either, does more than name types."""
+    for base in cls.__mro__:
+        there: Any = sys.modules.get(base.__module__)
+        for part in base.__qualname__.split("."):
+            there = getattr(there, "__dict__", {}).get(part)
+        if there is not base:
+            for hint in inspect.get_annotations(base).values():
+                check_hint(hint)
 
 
 def _without_extras(hint: Any) -> Any:

@@ -17,6 +17,7 @@ from effectful_agents.operations.legibility import PromptInjectingInterpretation
 from effectful_agents.operations.loop import call_agent
 from effectful_agents.runtime import fwd, implements
 from effectful_agents.types import Scope, Skill
+from effectful_agents.types.local_types import write_types
 
 __all__ = ["PydanticSkillArgValidator"]
 
@@ -64,6 +65,7 @@ def _make_adapter(annotation: Any) -> Any:
         adapter.check()
     except EncodingError:
         # What a model never writes needs no form on the wire; its class is then all that is asked besides.
+        write_types(annotation)
         return pydantic.TypeAdapter(annotation, config=pydantic.ConfigDict(arbitrary_types_allowed=True))
     return adapter
 
