@@ -141,8 +141,12 @@ def _response(reply: Any, request: Request) -> Response | None:
         return says(reply)
     if isinstance(reply, dict) and "choices" in reply:
         return cast(Response, reply)
-    if isinstance(reply, BaseException) or (isinstance(reply, type) and issubclass(reply, BaseException)):
+    if isinstance(reply, type) and issubclass(reply, BaseException):
         raise reply
+    if isinstance(reply, BaseException):
+        # One script may be used many times: its errors are not to carry what each of these was in the middle of.
+        reply.__context__ = None
+        raise reply.with_traceback(None)
     if callable(reply):
         return _response(cast(Callable[[Request], Any], reply)(request), request)
     return says(_answer(reply, request))

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import json
 import threading
+import traceback
 from typing import Any
 
 import pytest
@@ -372,3 +373,13 @@ def test_a_script_can_be_written_later():
         assert model.remaining == 0
         with pytest.raises(ConfigurationError, match="was given 2 replies"):
             ask()
+
+
+def test_an_error_that_is_raised_again_and_again_does_not_grow():
+    error = RuntimeError("down")
+    lengths = set()
+    for _ in range(3):
+        with handler(ScriptedModel(error)), pytest.raises(RuntimeError) as caught:
+            completion(messages=[])
+        lengths.add(len(list(traceback.walk_tb(caught.value.__traceback__))))
+    assert len(lengths) == 1
