@@ -36,7 +36,9 @@ def uv(*arguments: str | Path) -> None:
 
 def package_files() -> set[str]:
     places = (PACKAGE, ROOT / "pytest_effectful_agents")
-    files = (path for place in places for path in place.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = (
+        path for place in places for path in place.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
     return {path.relative_to(ROOT).as_posix() for path in files}
 
 
