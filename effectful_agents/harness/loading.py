@@ -13,7 +13,7 @@ from effectful_agents.errors import ConfigurationError, MissingHandlerError, Sto
 from effectful_agents.harness.launcher import become_main, fail, one_line, read_script, show_traceback, stack_of
 from effectful_agents.harness.stack import Harness
 
-__all__ = ["NotLoaded", "load", "looked_at", "opened", "without_main"]
+__all__ = ["NotLoaded", "load", "looked_at", "opened"]
 
 
 class NotLoaded(Exception):
@@ -60,7 +60,7 @@ def load(script: str, source: bytes) -> types.ModuleType:
     """
     module = become_main(script, [])
     try:
-        exec(without_main(source, str(module.__file__)), module.__dict__)
+        exec(_without_main(source, str(module.__file__)), module.__dict__)
     except BaseException as error:
         raise NotLoaded(_not_loaded(error, module)) from error
     return module
@@ -78,7 +78,7 @@ def _not_loaded(error: BaseException, module: types.ModuleType) -> int:
     return show_traceback(error, str(module.__file__))
 
 
-def without_main(source: bytes, path: str) -> types.CodeType:
+def _without_main(source: bytes, path: str) -> types.CodeType:
     """The code of a script that takes itself for another module than `__main__` wherever it asks.
 
     Its `__name__` stays, since the model is shown it.

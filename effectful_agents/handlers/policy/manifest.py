@@ -17,6 +17,7 @@ from effectful.ops.types import Operation as EffectfulOperation
 from effectful_agents.encoding import tool_codec
 from effectful_agents.errors import ConfigurationError, DefinitionError
 from effectful_agents.handlers.policy.manifest_text import text_of
+from effectful_agents.handlers.policy.rules.settings import named
 from effectful_agents.operations import code
 from effectful_agents.operations.history import load_state
 from effectful_agents.operations.loop import call_agent
@@ -163,8 +164,8 @@ def _listed(states: Iterable[tuple[str, Mapping[str, Any]]], several: str, one: 
 def _row(layer: Interpretation) -> dict[str, Any]:
     operations = sorted(map(_operation, layer))
     if not isinstance(layer, ObjectInterpretation):
-        named = sorted((_operation(operation), _function(layer[operation])) for operation in layer)
-        return {"handler": "functions", "operations": operations, "functions": dict(named)}
+        handled = sorted((_operation(operation), named(layer[operation])) for operation in layer)
+        return {"handler": "functions", "operations": operations, "functions": dict(handled)}
     cls = type(layer)
     row = {"handler": cls.__qualname__, "module": cls.__module__, "operations": operations}
     states = getattr(layer, "manifest", None)
@@ -189,15 +190,6 @@ def _operation(operation: EffectfulOperation) -> str:
         return _ELSEWHERE[operation]
     module, name = str(operation.__module__), str(getattr(operation, "__qualname__", operation.__name__))
     return f"{module.removeprefix(_OPERATIONS)}.{name}"
-
-
-def _function(function: Any) -> str:
-    """The qualified name of a function, or of the class of another callable."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if not hasattr(function, "__qualname__"):
-        function = type(function)
-    return f"{function.__module__}.{function.__qualname__}"
 
 
 def _plain(states: Any, whose: str) -> dict[str, Any]:
