@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.provision.http import OpenAICompatible, sse
@@ -20,7 +20,7 @@ from effectful_agents.handlers.provision.tool_choice import enforce
 from effectful_agents.messages import Request, Response, ToolChoice
 from effectful_agents.operations.loop import completion
 from effectful_agents.runtime import ObjectInterpretation, implements
-from effectful_agents.testing.ended import asked_once_more
+from effectful_agents.testing.rows import asked_once_more, noted
 
 __all__ = ["ReplayModel", "split_sse"]
 
@@ -89,9 +89,7 @@ class ReplayModel(ObjectInterpretation[Any, Any]):
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
-        # The history that is sent goes on growing, so the list is copied; its messages are never changed.
-        request["messages"] = list(request.get("messages", ()))
-        seen = cast(Request, request)
+        seen = noted(request)
         with self._lock:
             self.requests.append(seen)
             served = self._bodies.popleft() if self._bodies else None

@@ -30,8 +30,8 @@ from effectful_agents.operations.policy import (
 )
 from effectful_agents.operations.steps import emit
 from effectful_agents.runtime import ObjectInterpretation, implements, interpretation
-from effectful_agents.testing.ended import asked_once_more
 from effectful_agents.testing.replies import says
+from effectful_agents.testing.rows import asked_once_more, noted
 
 __all__ = ["ScriptedModel"]
 
@@ -109,9 +109,7 @@ class ScriptedModel(ObjectInterpretation[Any, Any]):
 
     @implements(completion)
     def completion(self, **request: Any) -> Response:
-        # The history that is sent goes on growing, so the list is copied; its messages are never changed.
-        request["messages"] = list(request.get("messages", ()))
-        seen = cast(Request, request)
+        seen = noted(request)
         with self._lock:
             self.requests.append(seen)
         response = retried(lambda: self._answer(seen), self._num_retries) if self._num_retries else self._answer(seen)

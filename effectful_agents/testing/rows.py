@@ -1,13 +1,23 @@
-"""What a double says that is asked once more than it has replies."""
+"""What doubles with a row of replies share: noting a request, and what they say when they have no reply left."""
 
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.messages import Message, Request
 
-__all__ = ["asked_once_more"]
+__all__ = ["asked_once_more", "noted"]
+
+
+def noted(request: dict[str, Any]) -> Request:
+    """A request as a double keeps it.
+
+    The history that is sent goes on growing, so the list is copied; its messages are never changed.
+    """
+    request["messages"] = list(request.get("messages", ()))
+    return cast(Request, request)
 
 
 def asked_once_more(double: object, had: str, request: Request) -> ConfigurationError:
