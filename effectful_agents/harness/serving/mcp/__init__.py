@@ -1,0 +1,1 @@
+"""A script as an MCP server: `effectful-agents serve mcp SCRIPT`."""
