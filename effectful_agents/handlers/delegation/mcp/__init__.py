@@ -1,1 +1,0 @@
-"""Tools, resources and prompts of MCP servers. It needs the extra `mcp`."""

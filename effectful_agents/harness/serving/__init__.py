@@ -1,1 +1,0 @@
-"""Scripts as servers, for programs and for people."""

@@ -1,1 +1,0 @@
-"""A script as an A2A server: `effectful-agents serve a2a SCRIPT`."""

@@ -1,1 +1,0 @@
-"""A script as an MCP server: `effectful-agents serve mcp SCRIPT`."""
