@@ -19,6 +19,7 @@ usage: effectful-agents run SCRIPT [options]
        effectful-agents fork ID [--at STEP] [--as NEW] --database PATH
        effectful-agents export ID --database PATH
        effectful-agents delete ID --database PATH
+       effectful-agents serve gateway [SCRIPT] [options]
        effectful-agents approvals DB [show ID | approve ID | refuse ID [WHY] | amend ID JSON | answer ID TEXT]
 
 commands:
@@ -31,6 +32,7 @@ commands:
   fork      make a run of the beginning of another one
   export    print the journal of a run as lines of JSON
   delete    forget a run
+  serve     offer models and tools to programs that hold no keys
   approvals list what runs ask people, and wait with; show one question, or answer it
 
 `effectful-agents COMMAND --help` explains the options.
@@ -65,6 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from effectful_agents.harness import economy  # noqa: PLC0415 - loads what keeps runs
 
         return economy.main(rest)
+    if command == "serve":
+        from effectful_agents.harness.serving import command as serving  # noqa: PLC0415 - loads a server
+
+        return serving.main(rest)
     if command == "approvals":
         from effectful_agents.harness import approvals  # noqa: PLC0415 - loads what keeps questions
 

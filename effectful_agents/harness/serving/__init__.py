@@ -1,0 +1,1 @@
+"""Scripts as servers, for programs and for people."""
