@@ -1,0 +1,1 @@
+"""The seam between a program and a gateway, which performs operations for it: both sides, and the wire between them."""
