@@ -20,7 +20,7 @@ from effectful_agents.harness.stack import Harness
 from effectful_agents.runtime import Interpretation, Layers
 from effectful_agents.types import Skill
 
-__all__ = ["main"]
+__all__ = ["handler_named", "main"]
 
 
 def main(arguments: Sequence[str], *, program: str = "effectful-agents manifest") -> int:
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str], *, program: str = "effectful-agents manifest"
 def _described(look: Look) -> CompositionManifest:
     standard, module = opened(look.script, look.options)
     stack: Interpretation = standard
-    for given in [_handler(module, name) for name in look.handlers]:
+    for given in [handler_named(module, name) for name in look.handlers]:
         stack = given if isinstance(given, Harness) else Layers(stack, given)
     return composition_manifest(*_skills(module, look.skill), stack=stack)
 
@@ -66,7 +66,12 @@ def _skills(module: types.ModuleType, name: str) -> Iterator[Skill[..., Any]]:
             print(f"`{each}` is left out: {one_line(error)}", file=sys.stderr)
 
 
-def _handler(module: types.ModuleType, name: str) -> Interpretation:
+def handler_named(module: types.ModuleType, name: str) -> Interpretation:
+    """The handler that a script makes at its top level under a name.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -8,7 +8,18 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Launch", "Look", "Question", "parse", "parse_look", "parse_question", "parse_resumption"]
+__all__ = [
+    "Launch",
+    "Look",
+    "Question",
+    "add_stack_options",
+    "options_of",
+    "parse",
+    "parse_look",
+    "parse_question",
+    "parse_resumption",
+    "stack_parser",
+]
 
 _EPILOG = """\
 The first word that is no option is the script. Options of the stack may stand before and after it; every other word, in
@@ -117,14 +128,16 @@ def parse(arguments: Sequence[str], program: str) -> Launch:
     words, behind = _split(list(arguments))
     # Not an option of the parser, which would see it in `-host` too and keep that from the script.
     words = ["--help" if word == "-h" else word for word in words]
-    parser = _parser(program, "Run a Python script in the standard stack of handlers of effectful-agents.", _EPILOG)
+    parser = stack_parser(
+        program, "Run a Python script in the standard stack of handlers of effectful-agents.", _EPILOG
+    )
     parser.add_argument("script", metavar="SCRIPT", help="the script")
     _add_log(parser)
-    _add_options(parser)
+    add_stack_options(parser)
     given, rest = parser.parse_known_args(words)
     values = vars(given)
     log = values.pop("log", None)
-    return Launch(values.pop("script"), [*rest, *behind], _options(values), log)
+    return Launch(values.pop("script"), [*rest, *behind], options_of(values), log)
 
 
 def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
@@ -135,7 +148,7 @@ def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
     """
     words, behind = _split(list(arguments))
     words = ["--help" if word == "-h" else word for word in words]
-    parser = _parser(
+    parser = stack_parser(
         program, "Run a script as the run that it was before: it goes on where it stopped.", _RESUME_EPILOG
     )
     parser.usage = "%(prog)s ID SCRIPT --database PATH [options]"
@@ -143,7 +156,7 @@ def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
     parser.add_argument("script", metavar="SCRIPT", help="the script")
     parser.add_argument("--database", metavar="PATH", required=True, help="the SQLite database that keeps the run")
     _add_log(parser)
-    _add_options(parser, names_run=False)
+    add_stack_options(parser, names_run=False)
     given, rest = parser.parse_known_args(words)
     values = vars(given)
     if "journal" in values:
@@ -152,7 +165,7 @@ def parse_resumption(arguments: Sequence[str], program: str) -> Launch:
         parser.error("the run is the first word, so there is no --run-id")
     run = {"journal": values.pop("database"), "run_id": values.pop("run")}
     log = values.pop("log", None)
-    return Launch(values.pop("script"), [*rest, *behind], _options({**values, **run}), log)
+    return Launch(values.pop("script"), [*rest, *behind], options_of({**values, **run}), log)
 
 
 def parse_question(arguments: Sequence[str], program: str) -> Question:
@@ -161,12 +174,12 @@ def parse_question(arguments: Sequence[str], program: str) -> Question:
     Raises:
         SystemExit: The help was asked for, or a word is none that could stand here.
     """
-    parser = _parser(program, "Show what a skill sends to a model, and how many tokens that is.", _PROMPT_EPILOG)
+    parser = stack_parser(program, "Show what a skill sends to a model, and how many tokens that is.", _PROMPT_EPILOG)
     parser.usage = "%(prog)s SCRIPT:SKILL [NAME=JSON ...] [options]"
     parser.add_argument("target", metavar="SCRIPT:SKILL", help="the script, and a skill in it")
     parser.add_argument("given", metavar="NAME=JSON", type=_pair, nargs="*", help="an argument of the skill")
     parser.add_argument("--json", dest="as_json", action="store_true", default=False, help="print the request as JSON")
-    _add_options(parser)
+    add_stack_options(parser)
     values = vars(parser.parse_intermixed_args(["--help" if word == "-h" else word for word in arguments]))
     script, skill = _target(values.pop("target"))
     pairs, as_json = values.pop("given", ()), values.pop("as_json")
@@ -174,7 +187,7 @@ def parse_question(arguments: Sequence[str], program: str) -> Question:
     twice = next((name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])), None)
     if twice is not None:
         parser.error(f"the argument `{twice}` is given twice")
-    return Question(script, skill, given, _options(values), as_json)
+    return Question(script, skill, given, options_of(values), as_json)
 
 
 def parse_look(arguments: Sequence[str], program: str) -> Look:
@@ -183,18 +196,20 @@ def parse_look(arguments: Sequence[str], program: str) -> Look:
     Raises:
         SystemExit: The help was asked for, or a word is none that could stand here.
     """
-    parser = _parser(program, "Say how the stack of a script is put together, and who decides in it.", _MANIFEST_EPILOG)
+    parser = stack_parser(
+        program, "Say how the stack of a script is put together, and who decides in it.", _MANIFEST_EPILOG
+    )
     parser.usage = "%(prog)s SCRIPT[:SKILL] [options]"
     parser.add_argument("target", metavar="SCRIPT[:SKILL]", help="the script, and a skill in it")
     parser.add_argument("--json", dest="as_json", action="store_true", default=False, help="print it as JSON")
     parser.add_argument(
         "--with", dest="handlers", metavar="NAME", action="append", default=[], help="a handler that the script makes"
     )
-    _add_options(parser)
+    add_stack_options(parser)
     values = vars(parser.parse_args(["--help" if word == "-h" else word for word in arguments]))
     script, skill = _target(values.pop("target"))
     handlers, as_json = values.pop("handlers"), values.pop("as_json")
-    return Look(script, skill, handlers, _options(values), as_json)
+    return Look(script, skill, handlers, options_of(values), as_json)
 
 
 def _target(word: str) -> tuple[str, str]:
@@ -203,7 +218,7 @@ def _target(word: str) -> tuple[str, str]:
     return (script, skill) if colon and all(map(str.isidentifier, skill.split("."))) else (word.removesuffix(":"), "")
 
 
-def _options(given: dict[str, Any]) -> dict[str, Any]:
+def options_of(given: dict[str, Any]) -> dict[str, Any]:
     """The options of the stack, those of `--set` among the others."""
     settings = given.pop("set", [])
     return {**given, **dict(settings)}
@@ -216,7 +231,8 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:place], arguments[place + 1 :]
 
 
-def _parser(program: str, description: str, epilog: str) -> argparse.ArgumentParser:
+def stack_parser(program: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """A parser that has nothing but the help so far; what is not given is not among its values."""
     parser = argparse.ArgumentParser(
         prog=program,
         description=description,
@@ -238,7 +254,7 @@ def _add_log(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_options(parser: argparse.ArgumentParser, *, names_run: bool = True) -> None:
+def add_stack_options(parser: argparse.ArgumentParser, *, names_run: bool = True) -> None:
     """Add the options of the stack; without `names_run` those that name a run are not shown, and read to be refused."""
     add = parser.add_argument_group("options of the stack").add_argument
     add("--model", help="the model: local/smollm2, local/PATH.gguf, or any name that LiteLLM knows")

@@ -1,1 +1,28 @@
-"""Work that is done elsewhere: operations that another process performs, which holds the keys and the policy."""
+"""Work that is done elsewhere: operations that another process performs, which holds the keys and the policy.
+
+`RemoteOperations` is the handler in the program. What is on the other side is a `Gateway`: `effectful-agents serve
+gateway` runs one (`effectful_agents.harness.serving.gateway`), and `StackGateway` is one in the same process.
+"""
+
+from effectful_agents.handlers.delegation.seam.gateway import Gateway, UnknownToolRef
+from effectful_agents.handlers.delegation.seam.http import HttpGateway
+from effectful_agents.handlers.delegation.seam.performing import StackGateway
+from effectful_agents.handlers.delegation.seam.remote import RemoteOperations
+from effectful_agents.handlers.delegation.seam.versions import (
+    SEAM_VERSION,
+    SUPPORT_WINDOW,
+    negotiate,
+    supported_versions,
+)
+
+__all__ = [
+    "SEAM_VERSION",
+    "SUPPORT_WINDOW",
+    "Gateway",
+    "HttpGateway",
+    "RemoteOperations",
+    "StackGateway",
+    "UnknownToolRef",
+    "negotiate",
+    "supported_versions",
+]

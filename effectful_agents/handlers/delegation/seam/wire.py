@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from effectful_agents.messages import (
-    Finish,
     PromptProgress,
     ReasoningDelta,
     ReasoningEnd,
@@ -54,12 +53,18 @@ __all__ = [
     "write_welcome",
 ]
 
-_EVENTS: Mapping[str, type] = {
-    cls.kind: cls
-    for cls in (
-        *(StreamStart, PromptProgress, TextStart, TextDelta, TextEnd, ReasoningStart, ReasoningDelta, ReasoningEnd),
-        *(ToolCallStart, ToolCallDelta, ToolCallEnd),
-    )
+_EVENTS: Mapping[str, Any] = {
+    "stream_start": StreamStart,
+    "prompt_progress": PromptProgress,
+    "text_start": TextStart,
+    "text_delta": TextDelta,
+    "text_end": TextEnd,
+    "reasoning_start": ReasoningStart,
+    "reasoning_delta": ReasoningDelta,
+    "reasoning_end": ReasoningEnd,
+    "tool_call_start": ToolCallStart,
+    "tool_call_delta": ToolCallDelta,
+    "tool_call_end": ToolCallEnd,
 }
 _MOST_TOOLS = 1_000
 _LONGEST_NAME = 200
@@ -282,16 +287,20 @@ def read_event(data: Any) -> StreamEvent | None:
     Raises:
         ValueError: It is no piece.
     """
-    cls = _EVENTS.get(data.get("kind", "")) if isinstance(data, dict) else None
+    kind = data.get("kind") if isinstance(data, dict) else None
+    cls = _EVENTS.get(kind) if isinstance(kind, str) else None
     if cls is None:
         return None
-    wanted = {field.name: field for field in dataclasses.fields(cls)}
+    wanted = {field.name for field in dataclasses.fields(cls)}
     values = {name: value for name, value in data.items() if name in wanted}
     for name, value in values.items():
         kinds = (str, type(None)) if name == "signature" else (int,) if name in ("index", "done", "total") else (str,)
         if not isinstance(value, kinds):
             raise ValueError(f"the `{name}` of a piece has the wrong type")
-    return cls(**values)
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise ValueError("a piece lacks a part") from error
 
 
 def read_response(data: Any) -> Response:
@@ -305,7 +314,7 @@ def read_response(data: Any) -> Response:
         raise ValueError("a reply has no choices")
     for choice in choices:
         message = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(message, dict) or not isinstance(message.get("content"), str | list | None):
+        if not isinstance(message, dict) or not isinstance(message.get("content"), str | list | type(None)):
             raise ValueError("a reply has a choice without a message")
         calls = message.get("tool_calls") or []
         if not isinstance(calls, list) or not all(_is_call(call) for call in calls):

@@ -1,0 +1,1 @@
+"""A gateway for programs that hold no keys: `effectful-agents serve gateway`. It needs the extra `web`."""
