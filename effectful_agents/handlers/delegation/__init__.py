@@ -6,8 +6,8 @@ gateway` runs one (`effectful_agents.harness.serving.gateway`), and `StackGatewa
 
 from effectful_agents.handlers.delegation.seam.gateway import Gateway, UnknownToolRef
 from effectful_agents.handlers.delegation.seam.http import HttpGateway
-from effectful_agents.handlers.delegation.seam.performing import StackGateway
 from effectful_agents.handlers.delegation.seam.remote import RemoteOperations
+from effectful_agents.handlers.delegation.seam.stack import StackGateway
 from effectful_agents.handlers.delegation.seam.versions import (
     SEAM_VERSION,
     SUPPORT_WINDOW,

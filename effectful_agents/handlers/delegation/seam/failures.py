@@ -46,6 +46,7 @@ def bounded(text: object) -> str:
 def write_error(error: Exception) -> dict[str, Any] | None:
     """An error as it crosses; None for one that says more about the gateway than the program is to know."""
     said: dict[str, Any] = {"message": bounded(error)}
+    more: dict[str, Any]
     match error:
         case Denied() | StepDenied() if hasattr(error.decision, "disposition"):
             return {"kind": "Denied", "decision": write_decision(error.decision)}
@@ -91,7 +92,8 @@ def read_error(data: Any) -> Exception:
 
 
 def _provider(data: Mapping[str, Any], message: str) -> ProviderError:
-    status, retryable, after = data.get("status"), data.get("retryable"), data.get("retry_after")
+    status, retryable = data.get("status"), data.get("retryable")
+    after: Any = data.get("retry_after")
     return _PROVIDERS[data["kind"]](
         message,
         status=status if type(status) is int and 100 <= status < 600 else None,

@@ -51,7 +51,7 @@ from effectful_agents.operations.usage import answered
 from effectful_agents.runtime import Interpretation, Layers, handler, interpretation
 from effectful_agents.types import Tool
 
-__all__ = ["StackGateway", "declaration_of"]
+__all__ = ["PerformingGateway", "declaration_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -63,8 +63,10 @@ _NOBODY = Decision(
 )
 
 
-class StackGateway:
-    """A gateway that performs what one program asks for, under handlers of its own.
+class PerformingGateway:
+    """Performs what one program asks for, inside of the handlers that are installed where its methods are called.
+
+    `StackGateway` is the same without those.
 
     Requests to models go to whichever of the handlers answers them, policies among the handlers decide, and the tools
     run here. Where a policy wants a person's approval, it is asked for here if one of the handlers answers
@@ -78,17 +80,6 @@ class StackGateway:
             Then the program says that they did, and is believed.
         models: The models that may be asked; None for all that the handlers answer for.
         settings: Names of settings that requests may have besides the usual ones.
-
-    >>> from effectful_agents import NotHandled, Skill, harness
-    >>> from effectful_agents.handlers.delegation import RemoteOperations
-    >>> from effectful_agents.testing import ScriptedModel
-    >>> @Skill.define
-    ... def greet(name: str) -> str:
-    ...     '''Greet {name}.'''
-    ...     raise NotHandled
-    >>> with handler(harness()), handler(RemoteOperations(StackGateway(ScriptedModel("Hello!")))):
-    ...     greet("Ann")
-    'Hello!'
     """
 
     def __init__(

@@ -148,7 +148,7 @@ class RemoteOperations(ObjectInterpretation[Any, Any]):
             except Denied as error:
                 permit = self._approved(request, error)
 
-    def _approved(self, request: dict[str, Any], error: Denied) -> str:
+    def _approved(self, request: Any, error: Denied) -> str:
         """The permit for a request, if a person approves it.
 
         Raises:

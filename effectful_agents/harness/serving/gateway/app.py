@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -135,11 +136,7 @@ def _refused(error: AgentsError, client: str, what: str) -> Response:
             status, told = 413, {"kind": "ConfigurationError", "message": str(error)}
         case _:
             status, told = refusal(error)
-    headers = (
-        {"retry-after": str(-int(-error.retry_after // 1))}
-        if isinstance(error, ProviderError) and error.retry_after
-        else {}
-    )
+    headers = {} if error.retry_after is None else {"retry-after": str(math.ceil(error.retry_after))}
     if status == 401:
         headers["www-authenticate"] = "Bearer"
     _log.info("client=%s op=%s outcome=%d %s", client, what, status, told["kind"])

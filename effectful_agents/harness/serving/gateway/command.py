@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from effectful_agents.errors import ConfigurationError, MissingDependencyError, StorageError
-from effectful_agents.handlers.delegation import StackGateway
+from effectful_agents.handlers.delegation.seam.performing import PerformingGateway
 from effectful_agents.harness.launcher import fail, one_line, stack_of
 from effectful_agents.harness.loading import NotLoaded
 from effectful_agents.harness.manifest import handler_named
@@ -173,7 +173,7 @@ def _seat(
     client: Client, stack: Interpretation, tools: Sequence[Tool[..., Any]], ledger: Ledger, settings: _Settings
 ) -> Seat:
     wanted = client.tools
-    gateway = StackGateway(
+    gateway = PerformingGateway(
         stack,
         tools=[tool for tool in tools if wanted is None or tool.__name__ in wanted],
         approves=client.approves,
