@@ -22,7 +22,7 @@ from effectful_agents.errors import (
     StepDenied,
     ToolCallDecodingError,
 )
-from effectful_agents.handlers.delegation.seam.gateway import UnknownToolRef
+from effectful_agents.handlers.delegation.seam.gateway import BadRequest, UnknownToolRef
 from effectful_agents.handlers.delegation.seam.wire import read_decision, write_decision
 from effectful_agents.messages.text import printable_text
 
@@ -70,6 +70,8 @@ def write_error(error: Exception) -> dict[str, Any] | None:
         case ResultDecodingError():
             reason = bounded(error.original_error)
             return {"kind": "ResultDecodingError", "message": reason, "raw_message": error.raw_message}
+        case BadRequest():
+            return {"kind": "ConfigurationError", **said}
         case SeamVersionError() | UnknownToolRef():
             return {"kind": type(error).__name__, **said}
     return None

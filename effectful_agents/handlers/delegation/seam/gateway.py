@@ -17,7 +17,11 @@ from effectful_agents.operations.elsewhere import (
     Welcome,
 )
 
-__all__ = ["Gateway", "UnknownToolRef"]
+__all__ = ["BadRequest", "Gateway", "UnknownToolRef"]
+
+
+class BadRequest(ConfigurationError):
+    """A program asked for what no gateway performs; it is told what is wrong with its request."""
 
 
 class UnknownToolRef(ConfigurationError):

@@ -204,7 +204,7 @@ def _address(url: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise OptionError(f"the address of a gateway is none: {error}") from error
-    if parts.scheme not in ("http", "https") or not host or not url.isprintable():
+    if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
         raise OptionError("the address of a gateway is one of HTTP, as in `http://127.0.0.1:8700`")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise OptionError("the address of a gateway has no user, password, query or fragment; the key is `token`")

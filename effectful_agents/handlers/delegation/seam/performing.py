@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from effectful_agents.encoding import dumps, tool_codec
 from effectful_agents.encoding.questions import shown_arguments
-from effectful_agents.errors import ConfigurationError, Denied, StepDenied, ToolCallExecutionError
+from effectful_agents.errors import Denied, StepDenied, ToolCallExecutionError
 from effectful_agents.handlers.delegation.seam.failures import bounded
-from effectful_agents.handlers.delegation.seam.gateway import UnknownToolRef
+from effectful_agents.handlers.delegation.seam.gateway import BadRequest, UnknownToolRef
 from effectful_agents.handlers.delegation.seam.permits import Permits
 from effectful_agents.handlers.delegation.seam.refs import ref_of
 from effectful_agents.handlers.delegation.seam.settings import checked_request
@@ -194,12 +194,12 @@ class PerformingGateway:
             try:
                 bound = tool_codec(tool).decode(dict(effect.arguments))
             except ValueError as error:
-                raise ConfigurationError(f"the arguments do not fit the tool: {bounded(error)}") from error
+                raise BadRequest(f"the arguments do not fit the tool: {bounded(error)}") from error
             return dataclasses.replace(effect_of_call(tool, bound), by_code=effect.by_code, **cast(Any, place))
         try:
             kind = EffectKind(effect.kind)
         except ValueError:
-            raise ConfigurationError("the gateway was asked about an effect of a kind that it does not know.") from None
+            raise BadRequest("the gateway was asked about an effect of a kind that it does not know.") from None
         return ProposedEffect(
             kind=kind,
             name=bounded(effect.name),

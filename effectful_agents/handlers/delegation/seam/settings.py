@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError
 from effectful_agents.handlers.delegation.seam.failures import bounded
+from effectful_agents.handlers.delegation.seam.gateway import BadRequest
 from effectful_agents.messages import Request
 from effectful_agents.messages.exchange import SETTINGS_OF_ANSWERS, settings_of_a_service
 
@@ -44,16 +44,16 @@ def checked_request(request: Mapping[str, Any], more: Collection[str] = ()) -> R
         more: Names of settings that may stand there too.
 
     Raises:
-        ConfigurationError: It has others, or no messages.
+        BadRequest: It has others, or no messages.
     """
     if unknown := sorted(name for name in request if name not in _TAKEN and name not in more):
         named = ", ".join(f"`{bounded(name)}`" for name in unknown[:8])
-        raise ConfigurationError(f"the gateway takes no setting {named}; `--allow-setting NAME` there has it take one.")
+        raise BadRequest(f"the gateway takes no setting {named}; `--allow-setting NAME` there has it take one.")
     messages = request.get("messages")
     if not isinstance(messages, list) or not all(isinstance(one, dict) and "role" in one for one in messages):
-        raise ConfigurationError("the request has no messages.")
+        raise BadRequest("the request has no messages.")
     if not isinstance(request.get("model", ""), str) or not isinstance(request.get("tools", []), list):
-        raise ConfigurationError("the request has a `model` that is no text, or `tools` that are no list.")
+        raise BadRequest("the request has a `model` that is no text, or `tools` that are no list.")
     checked: Any = dict(request)
     retries = checked.get("num_retries")
     if retries is not None and not (type(retries) is int and 0 <= retries <= _MOST_RETRIES):

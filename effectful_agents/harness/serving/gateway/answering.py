@@ -19,12 +19,13 @@ from effectful_agents.errors import (
     ModelAccessError,
     ProviderError,
     RequestTimeoutError,
+    SeamVersionError,
     Signal,
     StepDenied,
 )
-from effectful_agents.handlers.delegation import UnknownToolRef
 from effectful_agents.handlers.delegation.seam import wire
 from effectful_agents.handlers.delegation.seam.failures import write_error
+from effectful_agents.handlers.delegation.seam.gateway import BadRequest, UnknownToolRef
 from effectful_agents.harness.serving.gateway.seat import Seat
 from effectful_agents.messages import StreamEvent
 from effectful_agents.operations.call_context import CallContext
@@ -45,8 +46,9 @@ def refusal(error: BaseException) -> tuple[int, dict[str, Any]]:
         _log.error("a model cannot be asked: %s", error)
         message = "the gateway cannot ask this model; its log says why"
         written = {"kind": "ModelAccessError", "message": message}
-    elif written is None and type(error) is ConfigurationError:
-        written = {"kind": "ConfigurationError", "message": str(error)[:1_000]}
+    elif written is None and isinstance(error, ConfigurationError):
+        _log.error("the gateway is not set up for a request: %s", error)
+        written = {"kind": "ConfigurationError", "message": "the gateway is not set up for this; its log says why"}
     elif written is None:
         _log.error("a request failed", exc_info=error)
         message = "the gateway failed; its log says why"
@@ -66,7 +68,7 @@ def _status(error: BaseException) -> int:
             return 504
         case ProviderError():
             return 502
-        case ConfigurationError():
+        case BadRequest() | SeamVersionError():
             return 400
         case AgentsError():
             return 422

@@ -15,13 +15,13 @@ from starlette.routing import Route
 
 from effectful_agents.errors import (
     AgentsError,
-    ConfigurationError,
     ModelAccessError,
     SeamVersionError,
 )
 from effectful_agents.handlers.delegation import supported_versions
 from effectful_agents.handlers.delegation.seam import wire
 from effectful_agents.handlers.delegation.seam.failures import bounded
+from effectful_agents.handlers.delegation.seam.gateway import BadRequest
 from effectful_agents.handlers.delegation.seam.http import PATH, VERSION_HEADER
 from effectful_agents.harness.serving.gateway.answering import Answering, refusal
 from effectful_agents.harness.serving.gateway.clients import Client, Clients
@@ -68,7 +68,7 @@ def application(
             name = client.name
             seat(client).meter.admit()
             if what not in _OPERATIONS:
-                raise ConfigurationError(f"the gateway has no operation {bounded(what)!r}")
+                raise BadRequest(f"the gateway has no operation {bounded(what)!r}")
             _check_version(what, request.headers)
             body = _read(await _body(request, max_body))
         except ClientDisconnect:
@@ -95,7 +95,7 @@ class _NoToken(ModelAccessError):
     """No token came, or one that is not known."""
 
 
-class _TooLarge(ConfigurationError):
+class _TooLarge(BadRequest):
     """A request is larger than it may be."""
 
 
@@ -125,7 +125,7 @@ def _read(body: bytes) -> dict[str, Any]:
     try:
         return wire.read_json(body)
     except ValueError as error:
-        raise ConfigurationError(f"the request cannot be read: {bounded(error)}") from error
+        raise BadRequest(f"the request cannot be read: {bounded(error)}") from error
 
 
 def _refused(error: AgentsError, client: str, what: str) -> Response:

@@ -12,6 +12,7 @@ from typing import Any
 from effectful_agents.errors import ConfigurationError, Denied
 from effectful_agents.handlers.delegation import Gateway
 from effectful_agents.handlers.delegation.seam import wire
+from effectful_agents.handlers.delegation.seam.gateway import BadRequest
 from effectful_agents.harness.serving.gateway.clients import Client
 from effectful_agents.harness.serving.gateway.spending import Ledger, Meter
 from effectful_agents.messages import StreamEvent, Usage
@@ -68,7 +69,7 @@ class Seat:
             The reply as JSON, and the tokens that it took.
 
         Raises:
-            ConfigurationError: The body is not what it has to be.
+            BadRequest: The body is not what it has to be.
             Exception: Whatever the gateway raises.
         """
         spent = _Spent(self)
@@ -78,7 +79,7 @@ class Seat:
         except ValueError as error:
             if isinstance(error, ConfigurationError):
                 raise
-            raise ConfigurationError(f"the request cannot be read: {error}") from error
+            raise BadRequest(f"the request cannot be read: {error}") from error
 
     def _performed(
         self, what: str, body: Mapping[str, Any], context: CallContext, tell: Callable[[StreamEvent], None]
@@ -94,7 +95,7 @@ class Seat:
                 return wire.write_outcome(gateway.call_tool(wire.read_call(body), context))
         request, permit = body.get("request"), body.get("permit", "")
         if not isinstance(request, dict) or not isinstance(permit, str):
-            raise ConfigurationError("the body of a completion has a `request`.")
+            raise BadRequest("the body of a completion has a `request`.")
         self.meter.admit_completion()
         self._check_price(request)
         wanted = tell if body.get("stream") is True else None

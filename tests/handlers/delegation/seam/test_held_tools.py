@@ -126,7 +126,11 @@ def test_the_program_may_call_it_too():
 
 def test_a_skill_that_uses_no_tools_is_offered_none():
     model = ScriptedModel("Done.")
-    with served(*stack(model), tools=TOOLS) as gateway, handler(harness()), handler(gateway.remote()):
+    with (
+        served(*stack(model), tools=TOOLS) as gateway,
+        handler(harness(eval_provider="none")),
+        handler(gateway.remote()),
+    ):
         a_skill("tools=False")("it")
     assert "tools" not in model.requests[0]
 
