@@ -25,6 +25,7 @@ from rich.console import Console
 import effectful_agents.handlers
 import effectful_agents.testing
 from effectful_agents import ObjectInterpretation, Risk, Tool, implements
+from effectful_agents.handlers.delegation import RemoteOperations, StackGateway
 from effectful_agents.handlers.durability import (
     HistoryBuilder,
     Journal,
@@ -151,6 +152,7 @@ SAMPLES: Mapping[type, Make] = {
     LiteLLMConfigurer: lambda around: LiteLLMConfigurer("scripted", temperature=0),
     LocalModel: lambda around: LocalModel(None),
     HttpModel: lambda around: HttpModel(NOWHERE, model="absent"),
+    RemoteOperations: lambda around: RemoteOperations(StackGateway(), model="absent"),
     # Of one model: what another makes of an error is not for the law that errors pass.
     Fallback: lambda around: Fallback("scripted"),
     ProgressDisplay: lambda around: ProgressDisplay(around.console),

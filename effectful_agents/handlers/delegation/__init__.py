@@ -15,12 +15,12 @@ from effectful_agents.handlers.delegation.seam.versions import (
     supported_versions,
 )
 
-__all__ = [
-    "SEAM_VERSION",
-    "SUPPORT_WINDOW",
+__all__ = [  # noqa: RUF022 - sorted as those of all packages are, and the linter puts constants first
     "Gateway",
     "HttpGateway",
     "RemoteOperations",
+    "SEAM_VERSION",
+    "SUPPORT_WINDOW",
     "StackGateway",
     "UnknownToolRef",
     "negotiate",

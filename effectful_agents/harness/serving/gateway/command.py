@@ -121,7 +121,11 @@ def _server(settings: _Settings, options: dict[str, Any]) -> Callable[[], int]:
             "`serve gateway` needs the extra `web`: pip install 'effectful-agents[web]'"
         ) from error
 
-    clients = _one_client() if settings.clients is None else read_clients(settings.clients)
+    if named := [name for name in ("journal", "run_id") if name in options]:
+        option = f"--{named[0].replace('_', '-')}"
+        raise ConfigurationError(f"`{option}` is for the run of one program, which keeps its journal itself.")
+    token = new_token() if settings.clients is None else ""
+    clients = read_clients(settings.clients) if settings.clients is not None else _one_client(token)
     stack, tools = _performing(settings, options)
     ledger = Ledger(settings.database)
     seats = {client.name: _seat(client, stack, tools, ledger, settings) for client in clients}
@@ -134,9 +138,15 @@ def _server(settings: _Settings, options: dict[str, Any]) -> Callable[[], int]:
         _log_to_stderr()
         if settings.host not in _LOOPBACK:
             print("note: tokens cross in the clear; put a proxy with TLS before other machines.", file=sys.stderr)
+        if token:
+            print(f"token: {token}", file=sys.stderr)
         server = _Server(config)
         try:
             server.run()
+        except SystemExit:  # it could not listen, and has been logged
+            return fail(f"nobody can listen at {settings.host}:{settings.port}.", code=1)
+        except KeyboardInterrupt:  # it has ended in order, and hands the signal on
+            return 0
         finally:
             ledger.close()
         return 0 if server.started else 1
@@ -151,9 +161,7 @@ def _server(settings: _Settings, options: dict[str, Any]) -> Callable[[], int]:
     return serve
 
 
-def _one_client() -> Clients:
-    token = new_token()
-    print(f"token: {token}", file=sys.stderr)
+def _one_client(token: str) -> Clients:
     return Clients([Client(name="program", token_sha256=token_hash(token))])
 
 
