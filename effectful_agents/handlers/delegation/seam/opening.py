@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from effectful_agents.errors import ProviderError
@@ -52,11 +53,12 @@ class Opening:
         if "tools" not in request:
             self.welcome()
             return dict(request)
-        functions = [tool for tool in request["tools"] if tool.get("type") == "function"]
-        unknown = [tool for tool in functions if ref_of(tool) not in self._known]
+        refs = [ref_of(tool) if tool.get("type") == "function" else "" for tool in request["tools"]]
+        pairs = list(zip(refs, request["tools"], strict=True))
+        unknown = {ref: tool for ref, tool in pairs if ref and ref not in self._known}
         if unknown or self._last is None:
-            self.patiently(lambda: self._hello(*unknown))
-        tools = [{"ref": ref_of(tool)} if tool.get("type") == "function" else tool for tool in request["tools"]]
+            self.patiently(lambda: self._hello(unknown))
+        tools = [{"ref": ref} if ref else tool for ref, tool in pairs]
         return {**request, "tools": tools}
 
     def once_more[T](self, ask: Callable[[], T]) -> T:
@@ -80,11 +82,11 @@ class Opening:
             sleep(pause)
         return ask()
 
-    def _hello(self, *tools: Any) -> Welcome:
-        hello = Hello(versions=supported_versions(), tools=tools)
+    def _hello(self, tools: Mapping[str, Any] = MappingProxyType({})) -> Welcome:
+        hello = Hello(versions=supported_versions(), tools=tuple(tools.values()))
         welcome = self._gateway.hello(hello, current_call_context())
-        for tool in tools:
-            name, ref = tool["function"]["name"], ref_of(tool)
+        for ref, tool in tools.items():
+            name = tool["function"]["name"]
             # Two sides that name different things by one reference would show a model something else.
             if welcome.tool_refs.get(name) != ref:
                 raise ProviderError(
