@@ -134,14 +134,12 @@ class DescribedCall:
         ref: The tool, by the reference of what the program was told about it.
         arguments: The arguments, as JSON.
         permit: From the decision about it; empty where nobody was asked.
-        step_id: Its place in the run or call.
         run_id: The run.
     """
 
     ref: str
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     permit: str = ""
-    step_id: str = ""
     run_id: str = ""
 
 

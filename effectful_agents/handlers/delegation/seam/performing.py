@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 from effectful_agents.encoding import dumps, tool_codec
@@ -55,7 +56,9 @@ __all__ = ["PerformingGateway", "declaration_of"]
 
 _log = logging.getLogger(__name__)
 
-_MOST_DEFINITIONS = 4_000
+# Characters.
+_LARGEST_DEFINITION = 1_000_000
+_SIZE_OF_DEFINITIONS = 16_000_000
 _NOBODY = Decision(
     Disposition.DENY_STEP,
     "not_answered",
@@ -68,18 +71,12 @@ class PerformingGateway:
 
     `StackGateway` is the same without those.
 
-    Requests to models go to whichever of the handlers answers them, policies among the handlers decide, and the tools
-    run here. Where a policy wants a person's approval, it is asked for here if one of the handlers answers
-    `request_approval` in place.
-
     Args:
-        *handlers: The stack, the outermost first: what answers requests, policies, and for tools an `AgentLoop`, as
-            `harness(…)` has one.
+        *handlers: As with `StackGateway`; so are the others.
         tools: The tools that it holds.
-        approves: Whether people of the program may approve what a policy wants approved and nobody is asked about here.
-            Then the program says that they did, and is believed.
-        models: The models that may be asked; None for all that the handlers answer for.
-        settings: Names of settings that requests may have besides the usual ones.
+        approves: Whether the program's people may approve.
+        models: The models that may be asked.
+        settings: More settings that requests may have.
     """
 
     def __init__(
@@ -96,19 +93,15 @@ class PerformingGateway:
         self._models = models
         self._settings = frozenset(settings)
         # The program's tools by reference, the ones that were used last at the end.
-        self._known: OrderedDict[str, ToolDefinition] = OrderedDict()
+        self._known: OrderedDict[str, tuple[ToolDefinition, int]] = OrderedDict()
+        self._size = 0
         self._lock = threading.Lock()
         self._permits = Permits()
 
     def hello(self, hello: Hello, context: CallContext) -> Welcome:
         version = negotiate(hello.versions)
         refs = {definition["function"]["name"]: ref_of(definition) for definition in hello.tools}
-        with self._lock:
-            for definition in hello.tools:
-                self._known[ref_of(definition)] = definition
-            # Who says hello for ever with other tools fills nothing.
-            while len(self._known) > _MOST_DEFINITIONS:
-                self._known.popitem(last=False)
+        self._keep(hello.tools)
         with handler(self._stack):
             model, decides = model_in_use() or "", decide in interpretation()
         held = tuple(declared for _, declared in self._held.values())
@@ -147,15 +140,28 @@ class PerformingGateway:
         except ValueError as error:
             return ToolOutcome(error=bounded(error))
         with self._performing(context):
-            effect = dataclasses.replace(effect_of_call(tool, bound), step_id=call.step_id, run_id=call.run_id)
+            effect = dataclasses.replace(effect_of_call(tool, bound), run_id=call.run_id)
             effect = self._enforced(effect, call.permit)
             bound = bound_to(bound.signature, effect.arguments)
-            made = DecodedToolCall(tool, bound, call.step_id or "call", declared.name)
+            made = DecodedToolCall(tool, bound, "call", declared.name)
             with carrying_out(tool):
                 return _outcome(made)
 
     def _performing(self, context: CallContext) -> Any:
         return handler(Layers(self._stack, {current_call_context: lambda: context}))
+
+    def _keep(self, definitions: Sequence[ToolDefinition]) -> None:
+        """Keep the definitions of tools. Who says hello for ever with other ones has the oldest forgotten."""
+        for definition in definitions:
+            ref, size = ref_of(definition), len(json.dumps(definition))
+            if size > _LARGEST_DEFINITION:
+                name = bounded(definition["function"]["name"])
+                raise BadRequest(f"the definition of the tool `{name}` has {size:,} characters; it is too large.")
+            with self._lock:
+                self._size += size - self._known.pop(ref, (None, 0))[1]
+                self._known[ref] = definition, size
+                while self._size > _SIZE_OF_DEFINITIONS:
+                    self._size -= self._known.popitem(last=False)[1][1]
 
     # --- tools --------------------------------------------------------------------------------------------------------
 
@@ -165,12 +171,12 @@ class PerformingGateway:
             # One of a service, such as a search: it has no schema.
             return tool
         with self._lock:
-            definition = self._known.get(ref) if isinstance(ref, str) else None
-            if definition is not None:
+            known = self._known.get(ref) if isinstance(ref, str) else None
+            if known is not None:
                 self._known.move_to_end(ref)
-        if definition is None:
+        if known is None:
             raise UnknownToolRef("the request names a tool that was not registered here, or too long ago.")
-        return definition
+        return known[0]
 
     def _tool(self, ref: str) -> tuple[Tool[..., Any], ToolDeclaration]:
         held = self._held.get(ref)

@@ -246,7 +246,6 @@ def read_call(data: Mapping[str, Any]) -> DescribedCall:
         ref=_text(data, "ref"),
         arguments=_mapping(data, "arguments"),
         permit=_text(data, "permit"),
-        step_id=_text(data, "step_id"),
         run_id=_text(data, "run_id"),
     )
 

@@ -44,6 +44,8 @@ FILE of --clients is TOML, or JSON, with a table for each program:
     %(prog)s --new-token
     %(prog)s policy.py --with rules --model gpt-5-mini --clients clients.toml --database spent.db
 """
+_LAST_SECONDS = 10
+"""How long requests that are on their way may take when the gateway is told to end."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -131,7 +133,13 @@ def _server(settings: _Settings, options: dict[str, Any]) -> Callable[[], int]:
     seats = {client.name: _seat(client, stack, tools, ledger, settings) for client in clients}
     app = application(clients, lambda client: seats[client.name], max_body=settings.max_body)
     config = uvicorn.Config(
-        app, host=settings.host, port=settings.port, log_config=None, access_log=False, server_header=False
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_LAST_SECONDS,
     )
 
     def serve() -> int:

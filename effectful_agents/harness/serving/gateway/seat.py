@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from effectful_agents.errors import ConfigurationError, Denied
+from effectful_agents.errors import Denied
 from effectful_agents.handlers.delegation import Gateway
 from effectful_agents.handlers.delegation.seam import wire
 from effectful_agents.handlers.delegation.seam.gateway import BadRequest
@@ -17,6 +17,7 @@ from effectful_agents.harness.serving.gateway.clients import Client
 from effectful_agents.harness.serving.gateway.spending import Ledger, Meter
 from effectful_agents.messages import StreamEvent, Usage
 from effectful_agents.operations.call_context import CallContext
+from effectful_agents.operations.elsewhere import DescribedCall
 from effectful_agents.operations.loop import model_in_use
 from effectful_agents.operations.policy import Decision, Disposition
 from effectful_agents.operations.prices import cost_of
@@ -73,33 +74,46 @@ class Seat:
             Exception: Whatever the gateway raises.
         """
         spent = _Spent(self)
-        try:
-            with handler({tell_usage: spent.count}):
-                return self._performed(what, body, context, tell), spent.tokens
-        except ValueError as error:
-            if isinstance(error, ConfigurationError):
-                raise
-            raise BadRequest(f"the request cannot be read: {error}") from error
+        perform = self._read(what, body, context, tell)
+        with handler({tell_usage: spent.count}):
+            return perform(), spent.tokens
 
-    def _performed(
+    def _read(
         self, what: str, body: Mapping[str, Any], context: CallContext, tell: Callable[[StreamEvent], None]
-    ) -> dict[str, Any]:
-        gateway = self._gateway
-        match what:
-            case "hello":
-                return wire.write_welcome(gateway.hello(wire.read_hello(body), context))
-            case "decide":
-                return wire.write_decision(gateway.decide(wire.read_effect(body), context))
-            case "tool":
-                self.meter.admit_completion()  # a skill asks models
-                return wire.write_outcome(gateway.call_tool(wire.read_call(body), context))
+    ) -> Callable[[], dict[str, Any]]:
+        """What a body asks for, to be performed. Nothing that goes wrong later is taken for its mistake."""
+        try:
+            match what:
+                case "hello":
+                    hello = wire.read_hello(body)
+                    return lambda: wire.write_welcome(self._gateway.hello(hello, context))
+                case "decide":
+                    effect = wire.read_effect(body)
+                    return lambda: wire.write_decision(self._gateway.decide(effect, context))
+                case "tool":
+                    call = wire.read_call(body)
+                    return lambda: self._called(call, context)
+        except ValueError as error:
+            raise BadRequest(f"the request cannot be read: {error}") from error
         request, permit = body.get("request"), body.get("permit", "")
         if not isinstance(request, dict) or not isinstance(permit, str):
             raise BadRequest("the body of a completion has a `request`.")
+        return lambda: self._asked(request, context, tell if body.get("stream") is True else None, permit)
+
+    def _called(self, call: DescribedCall, context: CallContext) -> dict[str, Any]:
+        self.meter.admit_completion()  # a skill asks models
+        return wire.write_outcome(self._gateway.call_tool(call, context))
+
+    def _asked(
+        self,
+        request: Mapping[str, Any],
+        context: CallContext,
+        tell: Callable[[StreamEvent], None] | None,
+        permit: str,
+    ) -> dict[str, Any]:
         self.meter.admit_completion()
         self._check_price(request)
-        wanted = tell if body.get("stream") is True else None
-        reply: Any = gateway.completion(request, context, tell=wanted, permit=permit)
+        reply: Any = self._gateway.completion(request, context, tell=tell, permit=permit)
         return reply
 
     def _check_price(self, request: Mapping[str, Any]) -> None:

@@ -112,9 +112,10 @@ class Meter:
         Raises:
             ProviderError: It is one too many for this minute (status 429).
         """
-        now = self._clock()
-        self._check("requests_per_minute", self._client.requests_per_minute, self._requests, now)
-        self._requests.add(1, now)
+        now, limit = self._clock(), self._client.requests_per_minute
+        self._check("requests_per_minute", limit, self._requests, now)
+        if limit is not None:
+            self._requests.add(1, now)
 
     def admit_completion(self) -> None:
         """Let a request to a model through.
@@ -138,7 +139,8 @@ class Meter:
 
     def spend(self, tokens: int, usd: float) -> None:
         """Count what a request has used."""
-        self._tokens.add(tokens, self._clock())
+        if self._client.tokens_per_minute is not None:
+            self._tokens.add(tokens, self._clock())
         self._ledger.add(self._client.name, tokens, usd)
 
     def _check(self, name: str, limit: int | None, window: _Window, now: float) -> None:

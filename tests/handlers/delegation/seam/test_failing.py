@@ -340,6 +340,38 @@ def test_cancelling_closes_the_request_and_ends_it_there(way):
     gc.collect()
 
 
+def test_whether_a_tool_was_run_is_not_known_when_the_gateway_goes_away_meanwhile():
+    started, runs = threading.Event(), []
+
+    @Tool.define
+    def pay(amount: int) -> str:
+        """Pay."""
+        runs.append(amount)
+        started.set()
+        sleep(60)
+        return "paid"
+
+    with served(harness(eval_provider="none"), tools=[pay]) as gateway:
+        remote = gateway.remote(num_retries=3)
+        (there,) = remote.tools
+        stopper = threading.Thread(target=lambda: (started.wait(), gateway.stop(at_once=True)))
+        stopper.start()
+        with handler(remote), pytest.raises(ProviderError, match="whether the tool was run is not known") as caught:
+            there(amount=3)
+        stopper.join()
+    assert not caught.value.retryable
+    assert runs == [3]
+
+
+def test_a_tool_is_called_again_where_no_connection_was_made():
+    with served(harness(eval_provider="none"), tools=[here]) as gateway:
+        remote = gateway.remote(num_retries=1)
+        (there,) = remote.tools
+        gateway.stop()
+        with handler(remote), handler({sleep: lambda seconds: gateway.start()}):
+            assert there(name="Ann") == "Ann"
+
+
 def test_signs_of_life_keep_a_slow_request_alive():
     turn = threading.Event()
 

@@ -70,13 +70,14 @@ def test_what_has_to_be_written_otherwise_is_said(tmp_path, monkeypatch, capsys,
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["--help"], ["gateway", "--help"]])
-def test_the_help_says_how(capsys, words):
-    try:
-        assert commands.main(["serve", *words]) == 0
-    except SystemExit as done:
-        assert done.code == 0
-    assert "gateway" in capsys.readouterr().out
+def test_the_help_says_how(capsys):
+    assert commands.main(["serve", "--help"]) == 0
+    with pytest.raises(SystemExit) as done:
+        serve("--help")
+    assert done.value.code == 0
+    printed = capsys.readouterr().out
+    assert "serve gateway [SCRIPT]" in printed
+    assert "token_sha256" in printed
 
 
 @pytest.mark.parametrize("kind", ["", "nothing"])

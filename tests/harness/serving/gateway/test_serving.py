@@ -269,6 +269,13 @@ HELLOS: dict[str, Any] = {
         {"versions": ["0.1"], "tools": [{"type": "function", "function": {"name": "t", "parameters": {}}}] * 2},
         "ConfigurationError",
     ),
+    "too large": (
+        {
+            "versions": ["0.1"],
+            "tools": [{"type": "function", "function": {"name": "t", "description": "x" * 10**6, "parameters": {}}}],
+        },
+        "ConfigurationError",
+    ),
     "too many": ({"versions": ["0.1"], "tools": [{}] * 1_001}, "ConfigurationError"),
 }
 
@@ -296,7 +303,8 @@ def test_other_addresses_and_methods_lead_nowhere():
 
 def test_who_greets_for_ever_fills_nothing():
     def tool(name: str) -> dict[str, Any]:
-        return {"type": "function", "function": {"name": name, "parameters": {}}}
+        text = "Do something. " * 300
+        return {"type": "function", "function": {"name": name, "description": text, "parameters": {}}}
 
     with served(ScriptedModel("Hi")) as gateway:
         remote = gateway.remote()
