@@ -20,7 +20,7 @@ def effect_of_call(
 ) -> ProposedEffect:
     """What a call of a tool is, to be decided about."""
     return ProposedEffect(
-        kind=EffectKind.DELEGATE if isinstance(tool, Skill) else EffectKind.TOOL_CALL,
+        kind=EffectKind.DELEGATE if tool.delegates else EffectKind.TOOL_CALL,
         name=tool.own_name,
         arguments=arguments_by_name(bound),
         tool=tool,

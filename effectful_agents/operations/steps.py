@@ -110,7 +110,7 @@ class ToolStep(StepEvent):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DelegateStep(ToolStep):
-    """A tool call whose tool is a skill: a call of its own, with a history of its own, of which only the value returns.
+    """A tool call whose tool `delegates`, as skills do: a call with a history of its own, of which the value returns.
 
     The steps of that call have ids below its own.
     """

@@ -157,7 +157,7 @@ class ToldCall:
     def __init__(self, call: DecodedToolCall[Any]) -> None:
         self._call = call
         self._ids = current_ids() or StepIds()
-        self._kind = DelegateStep if isinstance(call.tool, Skill) else ToolStep
+        self._kind = DelegateStep if call.tool.delegates else ToolStep
         self._id = self._ids.next("tool" if self._kind is ToolStep else "delegate")
         self._step: ToolStep | None = None
         self._announced = False

@@ -57,6 +57,8 @@ class Skill[**P, T](Tool[P, T]):
     # documented: The docstring as a prompt.
 
     recursive: bool
+    delegates = True
+
     uses_tools: bool
     prompt_name: str | None
     template: PromptTemplate

@@ -60,6 +60,9 @@ class Tool[**P, T](Operation[P, T]):
     # Whether it runs code of a model: then its risk is what that may do (`operations.code.risk_of_code`).
     runs_code: bool = False
 
+    # Whether a call of it is a delegation: whoever does the work has a history of their own.
+    delegates: bool = False
+
     # What is asked before each call by code, and with which arguments it goes on. `operations.calls_by_code` sets it,
     # which knows what a tool must not: steps, and who decides about them. It is no operation: a call is to be decided
     # about also where somebody handles `decide` alone, and no handler is to be able to leave that out.
