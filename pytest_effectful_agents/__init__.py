@@ -97,14 +97,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     doubles = list(item.stash.get(_DOUBLES, ()))
     if not doubles:
         return (yield)
-    from effectful_agents.testing.plugin import answering, problem_of_script  # noqa: PLC0415 - at first use
+    from effectful_agents.testing.plugin import answering, in_its_context, problem_of_script  # noqa: PLC0415
 
     function = getattr(item, "obj", None)
     item.stash[_FAILURE] = None
     try:
         if function is not None:
             item.obj = answering(function, doubles)  # ty: ignore[missing-attribute]
-        result = yield
+        with in_its_context(getattr(item, "instance", None), doubles):
+            result = yield
         for double in doubles:
             if problem := problem_of_script(double):
                 pytest.fail(problem, pytrace=False)

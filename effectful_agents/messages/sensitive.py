@@ -12,7 +12,7 @@ __all__ = ["PATTERNS", "found_in", "hidden", "is_secret_name", "replaced", "with
 PATTERNS: Mapping[str, str] = {
     "KEY": r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,10000}"
     r"-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----",
-    "TOKEN": r"\b(?:sk-[A-Za-z0-9_-]{16,200}|gh[pousr]_[A-Za-z0-9]{20,100}|github_pat_[A-Za-z0-9_]{20,200}"
+    "TOKEN": r"(?<![A-Za-z0-9])(?:[sS][kK]-[A-Za-z0-9_-]{16,200}|gh[pousr]_[A-Za-z0-9]{20,100}|github_pat_[A-Za-z0-9_]{20,200}"
     r"|xox[abeoprs]-[A-Za-z0-9-]{10,200}|xapp-[A-Za-z0-9-]{20,200}|A[KS]IA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}"
     r"|gl(?:pat|ptt|dt|rt|cbt|ft|soat)-[A-Za-z0-9_-]{20,60}|[sr]k_(?:live|test)_[A-Za-z0-9]{10,200}"
     r"|whsec_[A-Za-z0-9+/=]{20,100}|(?:hf|gsk|npm|r8)_[A-Za-z0-9]{30,100}|pypi-[A-Za-z0-9_-]{30,300}"
@@ -20,6 +20,7 @@ PATTERNS: Mapping[str, str] = {
     r"|SG\.[A-Za-z0-9_-]{16,60}\.[A-Za-z0-9_-]{16,100}|hvs\.[A-Za-z0-9_-]{24,200}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"
     r"|do[opr]_v1_[0-9a-f]{64}|dapi[0-9a-f]{32}|lin_api_[A-Za-z0-9]{30,60}|ATATT3x[A-Za-z0-9_=-]{30,300}"
     r"|\d{8,10}:AA[A-Za-z0-9_-]{33}|hooks\.slack\.com/services/[A-Za-z0-9/_-]{20,100}"
+    r"|discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{5,25}/[A-Za-z0-9_-]{20,100}|(?<=[?&]key=)[A-Za-z0-9_-]{16,200}"
     r"|eyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,1000})",
     "EMAIL": r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}\b",
     "IBAN": r"\b[A-Za-z]{2}\d{2}(?:[ \u00a0]?[A-Za-z0-9]){11,30}(?![A-Za-z0-9])",

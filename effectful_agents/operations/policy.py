@@ -352,7 +352,7 @@ def judged(effect: ProposedEffect) -> tuple[ProposedEffect, Decision]:
 
 
 _ROUNDS = 8
-_FAILED = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.", rule="policy_error")
+_FAILED = Decision(Disposition.DENY_STEP, "policy_error", "A rule failed on it; the log says how.", rule="policy_error")
 _ENDLESS = Decision(Disposition.DENY_STEP, "policy_error", "Rules contradict each other.", rule="policy_error")
 
 

@@ -76,9 +76,10 @@ def reply_of(body: Mapping[str, Any]) -> tuple[str, Usage]:
     if not isinstance(response, Mapping):
         return "", Usage()
     model, told = str(response.get("model") or ""), response.get("usage")
-    names = {field.name for field in dataclasses.fields(Usage)}
-    if not isinstance(told, Mapping) or names.isdisjoint(told):
+    # Of ours, and not of a service which happens to have a name in common with it.
+    if not isinstance(told, Mapping) or not {"input", "output"} <= told.keys():
         return model, Usage.from_wire(told)
+    names = {field.name for field in dataclasses.fields(Usage)}
     return model, Usage(**{name: value for name, value in told.items() if name in names})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import inspect
 from collections.abc import Callable, Generator, Iterable
@@ -12,7 +13,7 @@ from effectful_agents.runtime import Interpretation, Layers, handler
 from effectful_agents.runtime.installed import installed
 from effectful_agents.testing.scripted import ScriptedModel
 
-__all__ = ["answering", "installed_for_test", "problem_of_script"]
+__all__ = ["answering", "in_its_context", "installed_for_test", "problem_of_script"]
 
 
 @contextlib.contextmanager
@@ -38,20 +39,35 @@ def answering(function: Callable[..., Any], doubles: Iterable[Interpretation]) -
     A fixture installs them in the context of pytest. An asynchronous test may run in another one.
     """
     doubles = list(doubles)
-
-    def missing() -> Layers:
-        here = installed()
-        return Layers(*(double for double in doubles if not any(layer is double for layer in here)))
-
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def test(*args: Any, **kwargs: Any) -> Any:
-            with handler(missing()):
+            with handler(_missing(doubles)):
                 return await function(*args, **kwargs)
 
         return test
     return function
+
+
+@contextlib.contextmanager
+def in_its_context(case: object, doubles: Iterable[Interpretation]) -> Generator[None]:
+    """Install all these where an asynchronous test case of `unittest` runs: in a context from before the fixtures."""
+    context = getattr(case, "_asyncioTestContext", None)
+    if not isinstance(context, contextvars.Context):
+        yield
+        return
+    answers = handler(context.run(_missing, doubles))
+    context.run(answers.__enter__)
+    try:
+        yield
+    finally:
+        context.run(answers.__exit__, None, None, None)
+
+
+def _missing(doubles: Iterable[Interpretation]) -> Layers:
+    here = installed()
+    return Layers(*(double for double in doubles if not any(layer is double for layer in here)))
 
 
 def problem_of_script(double: object) -> str:

@@ -88,6 +88,8 @@ TOKENS = {
     "gitlab": "glptt-" + S * 3,
     "slack": "xapp-1-" + S * 3,
     "slack hook": "hooks.slack.com/services/T0/B0/" + S * 2,
+    "discord hook": "discord.com/api/webhooks/123456789012345678/" + S * 4,
+    "capitals": "SK-" + S * 3,
     "jwt": f"eyJ{S}.eyJ{S}.{S}",
     "telegram": "123456789:AA" + "x1-" * 11,
     "vault": "hvs." + S * 3,
@@ -99,6 +101,11 @@ TOKENS = {
 @pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
 def test_keys_and_tokens_of_usual_forms_are_hidden(token):
     assert without_secrets(f"Take {token}") == "Take [secret]"
+
+
+def test_a_key_is_found_within_a_name_and_in_an_address():
+    assert without_secrets(f"my_sk-{S * 2}") == "my_[secret]"
+    assert without_secrets(f"https://example.org/v1?key={S * 2}&a=1") == "https://example.org/v1?key=[secret]&a=1"
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,45 @@ def test_a_scripted_model_answers(run):
     )
 
 
+def test_a_scripted_model_answers_in_test_cases_of_unittest(run):
+    run(
+        """
+        import unittest
+
+        @pytest.mark.usefixtures("scripted_model")
+        class TestPlain(unittest.TestCase):
+            @pytest.fixture(autouse=True)
+            def with_script(self, scripted_model):
+                scripted_model.add("Oslo")
+
+            def test_it(self):
+                with handler(STACK):
+                    self.assertEqual(capital("Norway"), "Oslo")
+
+        class TestLater(unittest.IsolatedAsyncioTestCase):
+            @pytest.fixture(autouse=True)
+            def with_script(self, scripted_model):
+                self.model = scripted_model
+
+            def setUp(self):
+                self.model.add("Oslo", "Lima")
+                with handler(STACK):
+                    self.first = capital("Norway")
+
+            async def asyncTearDown(self):
+                with handler(STACK):
+                    assert await later("Peru") == "Lima"
+
+            def test_sync(self):
+                self.assertEqual(self.first, "Oslo")
+
+            async def test_async(self):
+                self.assertEqual(self.first, "Oslo")
+        """.replace("\n        ", "\n"),
+        passed=3,
+    )
+
+
 def test_replies_that_are_left_fail_the_test(run):
     said = run(
         """

@@ -316,7 +316,7 @@ def _of_rule(rule: Rule, effect: ProposedEffect) -> Decision:
         check_amended(effect, decision.arguments or {}, f"the rule `{rule.name}`")
     except Exception:
         _log.exception("the rule `%s` failed when it was asked about `%s`; so it refuses", rule.name, effect.name)
-        decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.")
+        decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule failed on it; the log says how.")
     return decision.by(rule.name)
 
 
@@ -325,7 +325,7 @@ def _said(rule: Rule, function: Callable[[str], Any], text: str) -> str | Refuse
         said = function(text)
     except Exception:
         _log.exception("the rule `%s` failed; so it refuses", rule.name)
-        return Refuse("A rule could not be applied to it.")
+        return Refuse("A rule failed on it; the log says how.")
     if said is None or isinstance(said, str | Refuse):
         return said
     forget_coroutine(said)

@@ -49,8 +49,10 @@ class Limits(ObjectInterpretation[Any, Any]):
     A call of the program's and all calls nested in it share what is allowed. When a limit is reached the call ends with
     `LimitExceeded`, though code of the model should catch it, before what would exceed it happens, and its history
     stays as it was. Tokens and money are known when a reply has come, and so the next request does not happen; where
-    the service reports no tokens, or numbers that cannot be, they are estimated (see `estimate_tokens`).
-    What a run did before it was resumed counts. Tokens and cost of it count where this stands inside of the `Journal`.
+    the service reports no tokens, or numbers that cannot be, they are estimated (see `estimate_tokens`). What a handler
+    asks with a `completion` of its own, as a second look does, is no turn: it counts, and the next turn is refused.
+    What a run did before it was resumed counts, but for such requests. Tokens and cost of it count where this stands
+    inside of the `Journal`.
 
     Args:
         turns: Requests to models.

@@ -83,7 +83,7 @@ class Policy(ObjectInterpretation[Any, Any]):
         except Exception:
             about = effect.name or effect.kind
             _log.exception("the policy `%s` failed when it was asked about `%s`; so it denies", self.name, about)
-            decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule could not be applied to it.")
+            decision = Decision(Disposition.DENY_STEP, "policy_error", "A rule failed on it; the log says how.")
         return decision.by(self.name)
 
     def manifest(self) -> Mapping[str, object]:
