@@ -187,9 +187,7 @@ class RemoteOperations(ObjectInterpretation[Any, Any]):
         try:
             if not self._opening.welcome().decides:
                 return ALLOW
-            decision = self._opening.once_more(
-                lambda: self._gateway.decide(self._described(effect), current_call_context())
-            )
+            decision = self._opening.once_more(lambda: self._decision(effect))
         except AgentsError as error:
             # A policy that fails denies the step, and the model would try the next one; here all of them would fail.
             error.ends_call = True
