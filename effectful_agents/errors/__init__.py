@@ -106,6 +106,7 @@ from effectful_agents.errors.running import (
     Denied,
     GovernanceRefused,
     LimitExceeded,
+    PeerError,
     StepDenied,
     TypeCheckerError,
 )
@@ -135,6 +136,7 @@ __all__ = [
     "ModelForbidden",
     "NetworkError",
     "OptionError",
+    "PeerError",
     "PromptError",
     "ProviderError",
     "QuestionChanged",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from effectful_agents.messages import Message
 
-__all__ = ["CodeStopped", "Denied", "GovernanceRefused", "LimitExceeded", "StepDenied", "TypeCheckerError"]
+__all__ = ["CodeStopped", "Denied", "GovernanceRefused", "LimitExceeded", "PeerError", "StepDenied", "TypeCheckerError"]
 
 
 class TypeCheckerError(AgentsError, RuntimeError):
@@ -46,6 +46,20 @@ class LimitExceeded(AgentsError):
         self.limit = limit
         self.value = value
         self.messages = tuple(messages)
+
+
+class PeerError(AgentsError):
+    """A server or agent of somebody else's failed, could not be reached, or said what nobody could use.
+
+    A tool that raises it has failed as other tools do: the model is told.
+
+    Attributes:
+        peer: Which one, as the program names it.
+    """
+
+    def __init__(self, message: str, *, peer: str, retryable: bool | None = None) -> None:
+        super().__init__(message, retryable=retryable)
+        self.peer = peer
 
 
 class Denied(AgentsError):

@@ -11,6 +11,7 @@ from effectful_agents.runtime.bridge import bridged, can_wait, together, wait
 from effectful_agents.runtime.carrying import Interpretation, interpretation
 from effectful_agents.runtime.dispatch import can_forward, forward_through, fwd
 from effectful_agents.runtime.handling import handler
+from effectful_agents.runtime.helper_loop import in_helper_loop
 from effectful_agents.runtime.installed import installed
 from effectful_agents.runtime.layers import Layers, coproduct
 from effectful_agents.runtime.operation import Operation
@@ -47,6 +48,7 @@ __all__ = [
     "fwd",
     "handler",
     "implements",
+    "in_helper_loop",
     "in_tasks",
     "in_threads",
     "installed",

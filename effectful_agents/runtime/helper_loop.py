@@ -6,17 +6,17 @@ import contextlib
 import inspect
 import os
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.runtime.loops import in_event_loop
-from effectful_agents.runtime.stopping import stoppable_scopes, until_stopped
+from effectful_agents.runtime.stopping import stoppable_scopes, until_stopped, waker
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["wait_elsewhere"]
+__all__ = ["in_helper_loop", "wait_elsewhere"]
 
 
 def wait_elsewhere[T](awaitable: Awaitable[T]) -> T:
@@ -47,6 +47,41 @@ def wait_elsewhere[T](awaitable: Awaitable[T]) -> T:
     if error is not None:
         raise error
     return value
+
+
+async def in_helper_loop[T](make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Await something in the loop that the process keeps, whichever loop runs here, with a copy of the context.
+
+    What is tied to a loop, a connection say, is used in this way from anywhere. Whoever is cancelled here cancels it.
+
+    Args:
+        make: Makes what is awaited, in that loop.
+    """
+    import asyncio  # noqa: PLC0415 - as above
+    import concurrent.futures  # noqa: PLC0415 - loaded by asyncio
+
+    import anyio  # noqa: PLC0415 - loads asyncio
+
+    loop = _helper_loop()
+    if threading.current_thread() is _thread:
+        return await make()
+
+    async def made() -> T:
+        return await make()
+
+    done = anyio.Event()
+    wake = waker(done.set)
+    future = asyncio.run_coroutine_threadsafe(made(), loop)
+    future.add_done_callback(lambda _: wake())
+    try:
+        await done.wait()
+    except BaseException:
+        future.cancel()
+        raise
+    try:
+        return future.result()
+    except concurrent.futures.CancelledError:
+        raise ConnectionError("what was awaited has been cancelled by somebody else") from None
 
 
 async def _outcome(awaitable: Awaitable[Any], ended: threading.Event) -> tuple[Any, BaseException | None]:
