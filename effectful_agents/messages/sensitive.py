@@ -12,8 +12,8 @@ __all__ = ["PATTERNS", "found_in", "hidden", "is_secret_name", "replaced", "with
 PATTERNS: Mapping[str, str] = {
     "KEY": r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,10000}"
     r"-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----",
-    "TOKEN": r"(?<![A-Za-z0-9])(?:[sS][kK]-[A-Za-z0-9_-]{16,200}|gh[pousr]_[A-Za-z0-9]{20,100}|github_pat_[A-Za-z0-9_]{20,200}"
-    r"|xox[abeoprs]-[A-Za-z0-9-]{10,200}|xapp-[A-Za-z0-9-]{20,200}|A[KS]IA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}"
+    "TOKEN": r"(?<![A-Za-z0-9])(?:[sS][kK]-[A-Za-z0-9_-]{16,200}|gh[pousr]_[A-Za-z0-9]{20,100}"
+    r"|github_pat_[A-Za-z0-9_]{20,200}|xox[abeoprs]-[A-Za-z0-9-]{10,200}|xapp-[A-Za-z0-9-]{20,200}|A[KS]IA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}"
     r"|gl(?:pat|ptt|dt|rt|cbt|ft|soat)-[A-Za-z0-9_-]{20,60}|[sr]k_(?:live|test)_[A-Za-z0-9]{10,200}"
     r"|whsec_[A-Za-z0-9+/=]{20,100}|(?:hf|gsk|npm|r8)_[A-Za-z0-9]{30,100}|pypi-[A-Za-z0-9_-]{30,300}"
     r"|(?:xai|pplx|nvapi|tvly)-[A-Za-z0-9_-]{30,120}|ya29\.[A-Za-z0-9_-]{20,500}|GOCSPX-[A-Za-z0-9_-]{20,60}"
