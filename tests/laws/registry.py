@@ -6,6 +6,7 @@ entry claims to commute. `uv run python -m tests.laws.table` then writes the pag
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import importlib
@@ -26,6 +27,9 @@ import effectful_agents.handlers
 import effectful_agents.testing
 from effectful_agents import ObjectInterpretation, Risk, Tool, implements
 from effectful_agents.handlers.delegation import RemoteOperations, StackGateway
+from effectful_agents.handlers.delegation.mcp import MCPTools
+from effectful_agents.handlers.delegation.mcp.asked import Asked
+from effectful_agents.handlers.delegation.mcp.connection import Reached
 from effectful_agents.handlers.durability import (
     HistoryBuilder,
     Journal,
@@ -115,6 +119,13 @@ class Surroundings:
         return self.folder / "prompt.md"
 
 
+class _NoTools(Reached):
+    """A server without tools."""
+
+    def connect(self, on_change: Callable[[], None]) -> Any:
+        return types.SimpleNamespace(perform=lambda ask, **how: ([], self.peer), close=lambda: None)
+
+
 type Make = Callable[[Surroundings], ObjectInterpretation[Any, Any]]
 
 
@@ -153,6 +164,7 @@ SAMPLES: Mapping[type, Make] = {
     LocalModel: lambda around: LocalModel(None),
     HttpModel: lambda around: HttpModel(NOWHERE, model="absent"),
     RemoteOperations: lambda around: RemoteOperations(StackGateway(), model="absent"),
+    MCPTools: lambda around: MCPTools(_NoTools("empty", contextlib.nullcontext, 1.0, Asked("empty", False, False))),
     # Of one model: what another makes of an error is not for the law that errors pass.
     Fallback: lambda around: Fallback("scripted"),
     ProgressDisplay: lambda around: ProgressDisplay(around.console),

@@ -48,6 +48,7 @@ SAMPLES: list[BaseException] = [
     errors.TypeCheckerError("mypy broke off"),
     errors.CodeStopped("seconds", 5, "Do less at once."),
     errors.LimitExceeded("turns", 50, messages=[MESSAGE], advice="Stop."),
+    errors.PeerError("x", peer="files", retryable=True),
     errors.Denied(DECISION),
     errors.StepDenied(DECISION),
     errors.GovernanceRefused("egress"),

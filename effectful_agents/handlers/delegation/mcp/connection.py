@@ -6,11 +6,8 @@ import asyncio
 import contextlib
 import contextvars
 import dataclasses
-import logging
-import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import anyio
 import httpx2
@@ -22,7 +19,6 @@ from mcp.client.streamable_http import streamable_http_client
 from effectful_agents.errors import AgentsError, ConfigurationError, PeerError
 from effectful_agents.handlers.delegation.mcp.life import Answering, Life, Served, Transport
 from effectful_agents.handlers.delegation.mcp.results import said
-from effectful_agents.messages.text import printable_text
 from effectful_agents.runtime import can_wait, in_helper_loop, wait
 
 __all__ = ["Connection", "GivenSession", "Reached", "over_http", "over_stdio"]

@@ -102,7 +102,7 @@ def made_tool(described: Any, name: str, call: Call, risk: Callable[[Any], Risk]
         size = len(json.dumps(schema))
         if size > _LARGEST_SCHEMA:
             raise AgentsError(f"its schema has {size:,} characters")
-        function.__signature__ = _signature(schema)  # ty: ignore[unresolved-attribute]
+        function.__signature__ = _signature(schema)  # ty: ignore[missing-attribute]
         function.__annotations__ = {"return": Any}
         tool = Tool.define(
             function,

@@ -176,8 +176,8 @@ class MCPTools(ObjectInterpretation[Any, Any]):
             raise OptionError(f"`url` is {url!r}; it is an address such as `http://127.0.0.1:8000/mcp`.")
 
         def made() -> dict[str, str]:
-            given = headers() if callable(headers) else headers
-            return {} if given is None else dict(given)
+            given: Any = headers() if callable(headers) else headers
+            return dict(given or {})
 
         peer = printable_text(url.partition("?")[0].rpartition("@")[2])
         transport = over_http(url, made, connect_timeout)

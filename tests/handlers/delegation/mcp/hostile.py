@@ -10,7 +10,7 @@ import mcp_types as types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
-WORD = sys.argv[1]
+WORD = sys.argv[-1]
 
 
 def tool(name: str, schema: Any = None, **more: Any) -> types.Tool:
@@ -64,12 +64,13 @@ async def main() -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
-if WORD == "garbage":
-    print("this is no JSON\n{}\n[1, 2", flush=True)
-    sys.stdin.read()
-elif WORD == "mute":
-    sys.stdin.read()
-elif WORD == "ends":
-    sys.exit(1)
-else:
-    anyio.run(main)
+if __name__ == "__main__":
+    if WORD == "garbage":
+        print("this is no JSON\n{}\n[1, 2", flush=True)
+        sys.stdin.read()
+    elif WORD == "mute":
+        sys.stdin.read()
+    elif WORD == "ends":
+        sys.exit(1)
+    else:
+        anyio.run(main)
