@@ -65,7 +65,7 @@ class Pending:
         self.is_answered = self._is_replayed and (
             "not made" in self._body() or not (form.again or self._body().get("again"))
         )
-        if self._known.outcome is Outcome.UNCERTAIN and not form.again:
+        if self._known.outcome is Outcome.UNCERTAIN and not (form.again or form.goes_on):
             if not form.repeatable:
                 raise run.ended(UncertainEffect(form.step_id, detail=_how_to_settle(run, form)))
             self._attempt += 1
@@ -110,8 +110,13 @@ class Pending:
         elif isinstance(error, Suspended):
             self._run.suspended(error)
         # A signal is no result, and neither is what only comes through from a step inside.
-        elif isinstance(error, Exception) and not (self._is_replayed or self._form.again or self._is_open):
+        elif isinstance(error, Exception) and not (self._is_replayed or self._is_made_again or self._is_open):
             self._failed(error)
+
+    @property
+    def _is_made_again(self) -> bool:
+        """Whether a resumed run comes back into it where it has failed."""
+        return self._form.again or self._form.goes_on
 
     def _leave_open(self) -> None:
         """Have the steps in which the code is write down no result, whatever they make of what ends the run."""
@@ -128,9 +133,20 @@ class Pending:
         """What the step has changed about objects of the program, or that it has to be made again for that."""
         changes = self._attributes.changes()
         unwritable = self._attributes.unwritable
+        if changes or unwritable:
+            self._come_back_for_it()
         if self._again or (unwritable and self._form.repeatable) or (self._form.again and self._form.kind == "tool"):
+            self._come_back_for_it()
             return {"again": True}
-        return ({"unwritten": unwritable} if unwritable else {}) | ({"self": changes} if changes else {})
+        whole = {"whole": True} if self._form.goes_on and not self._form.again else {}
+        return whole | ({"unwritten": unwritable} if unwritable else {}) | ({"self": changes} if changes else {})
+
+    def _come_back_for_it(self) -> None:
+        """Have the delegates in which the step is be gone through again, though they have ended."""
+        outer = self._outer
+        while outer is not None:
+            outer._again = outer._again or (outer._form.goes_on and not outer._form.again)
+            outer = outer._outer
 
     def completed(self, result: Any) -> Any:
         """Write down what came of it, and give it as it will be given again."""
