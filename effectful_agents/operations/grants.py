@@ -22,7 +22,9 @@ def granted_kinds(names: Iterable[EffectKind | str]) -> frozenset[EffectKind]:
     try:
         return frozenset(map(EffectKind, names))
     except ValueError as error:
-        raise OptionError(f"{error}; the kinds of effects are {', '.join(kind.value for kind in EffectKind)}.") from error
+        raise OptionError(
+            f"{error}; the kinds of effects are {', '.join(kind.value for kind in EffectKind)}."
+        ) from error
 
 
 def not_granted(effect: ProposedEffect, remedy: str) -> Decision:

@@ -189,7 +189,7 @@ class ProposedEffect:
         """Whether it is a call of one of these tools or skills, by whatever name it is offered.
 
         A method that is named by its class, `Clerk.post`, stands for that of each instance, and for those that override
-        it. A call of a delegate counts as one of its skill too. Of what a run did before it was resumed only names are known.
+        it. A call of a delegate is one of its skill too. Of what a run did before it was resumed only names are known.
         """
         if self.kind not in (EffectKind.TOOL_CALL, EffectKind.DELEGATE):
             return False

@@ -64,9 +64,6 @@ class Tool[**P, T](Operation[P, T]):
     # Whether a call of it is a delegation: whoever does the work has a history of their own.
     delegates: bool = False
 
-    # The skill that does the work of a call in steps of its own: a skill itself, and the one behind a delegate.
-    skill: Any = None
-
     # What is asked before each call by code, and with which arguments it goes on. `operations.calls_by_code` sets it,
     # which knows what a tool must not: steps, and who decides about them. It is no operation: a call is to be decided
     # about also where somebody handles `decide` alone, and no handler is to be able to leave that out.
@@ -177,6 +174,11 @@ class Tool[**P, T](Operation[P, T]):
     def function(self) -> Tool:
         """The tool that a bound one was made from; any other tool itself."""
         return getattr(self, "__func__", self)
+
+    @property
+    def skill(self) -> Any:
+        """The skill that does the work of a call, in steps of its own: of a skill itself; of most tools None."""
+        return None
 
     @property
     def own_name(self) -> str:
@@ -301,8 +303,8 @@ def _not_from_here(name: str) -> Callable[..., Any]:
     def from_outside(*args: Any, **kwargs: Any) -> Any:
         raise MissingHandlerError(
             name,
-            "Its results come from outside, and nobody fetches them: install `HumanInteraction(…)` and a journal, as by "
-            "`harness(journal=…, run_id=…)`, or somebody who answers at once: `AskInTerminal()`, both of "
+            "Its results come from outside, and nobody fetches them: install `HumanInteraction(…)` and a journal, as "
+            "by `harness(journal=…, run_id=…)`, or somebody who answers at once: `AskInTerminal()`, both of "
             f"`effectful_agents.handlers.policy`, or `handler({{{name}: function}})`.",
         )
 

@@ -89,7 +89,6 @@ class Delegate[T](Tool[[str], T]):
     depth: int
     grants: frozenset[EffectKind] | None
     max_brief: int
-    skill: Skill[..., T]
 
     @overload
     def __init__(
@@ -147,10 +146,15 @@ class Delegate[T](Tool[[str], T]):
             concurrent=concurrent,
             timeout=timeout,
         )
-        self.skill = skill
+        self._skill = skill
         self.depth = depth
         self.grants = None if grants is None else granted_kinds(grants)
         self.max_brief = max_brief
+
+    @property
+    def skill(self) -> Skill[..., T]:
+        """The skill that does the work."""
+        return self._skill
 
     def __set_name__(self, owner: type, name: str) -> None:
         pass  # in a class it is an attribute of the instances, and no method
@@ -239,7 +243,7 @@ def _skill_of(to: Any) -> Skill[..., Any]:
     skills = [tool for tool in tools_of(to) if is_a(tool, Skill)]
     fitting = [skill for skill in skills if not _problem(skill)]  # ty: ignore[invalid-argument-type]
     if len(fitting) == 1:
-        return fitting[0]  # ty: ignore[invalid-return-type]
+        return fitting[0]  # ty: ignore[invalid-explicit-return]
     agent = name_of_type(type(to))
     if not fitting:
         raise DefinitionError(f"no skill of the agent `{agent}` takes one text, as a delegate has to: define one.")

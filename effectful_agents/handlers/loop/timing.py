@@ -21,9 +21,9 @@ _log = logging.getLogger(__name__)
 def tool_value(tool_call: DecodedToolCall[Any]) -> Any:
     """Call the tool and return its value; one that is asynchronous is awaited.
 
-    When the `timeout` of the tool is over, one that is asynchronous is cancelled, and a skill or delegate ends at
-    its next operation. Any other tool with a `timeout` cannot be stopped: it runs in a thread, with the context of the call, and
-    when its time is over it goes on without anybody waiting, until it performs an operation.
+    When the `timeout` of the tool is over, one that is asynchronous is cancelled, and a skill or delegate ends at its
+    next operation. Any other tool with a `timeout` cannot be stopped: it runs in a thread, with the context of the
+    call, and when its time is over it goes on without anybody waiting, until it performs an operation.
 
     Raises:
         TimeoutError: The tool took longer than its `timeout`.
