@@ -104,10 +104,10 @@ class Tool[**P, T](Operation[P, T]):
         self.risk = _risk(risk, self.__name__)
         self.idempotent = idempotent or effect == "idempotent"
         self.effect = effect or ("idempotent" if idempotent else "once")
-        # Calls of one turn that wait for the outside wait together, and a resumed run comes back to each.
+        # Calls of one turn that wait for the outside wait together.
         self.concurrent = concurrent or external
         self.timeout = timeout
-        self.rerun = rerun or external
+        self.rerun = rerun
         self.external = external
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(default))
         self.owner = None

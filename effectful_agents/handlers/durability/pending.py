@@ -138,7 +138,7 @@ class Pending:
         if self._again or (unwritable and self._form.repeatable) or (self._form.again and self._form.kind == "tool"):
             self._come_back_for_it()
             return {"again": True}
-        whole = {"whole": True} if self._form.goes_on and not self._form.again else {}
+        whole = {"whole": True} if self._form.kind == "delegate" and not self._form.again else {}
         return whole | ({"unwritten": unwritable} if unwritable else {}) | ({"self": changes} if changes else {})
 
     def _come_back_for_it(self) -> None:
@@ -225,7 +225,7 @@ class Pending:
         here = _pending.get()
         while here is not None:
             form = here._form
-            if form.kind == "tool" and not (form.again or form.repeatable):
+            if form.kind == "tool" and not (form.again or form.goes_on or form.repeatable):
                 return form.name
             here = here._outer
         return ""

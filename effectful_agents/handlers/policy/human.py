@@ -27,6 +27,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.policy.answers import checked_answer
 from effectful_agents.handlers.policy.ask_user import ask_user as _ask_user
+from effectful_agents.handlers.policy.external import AsksForResults, result_of
 from effectful_agents.handlers.policy.ledgers import unknown
 from effectful_agents.handlers.policy.sqlite_ledger import SqliteLedger
 from effectful_agents.handlers.policy.tokens import (
@@ -47,7 +48,7 @@ from effectful_agents.operations.loop import AssistantResult, call_assistant
 from effectful_agents.operations.policy import Answer, ProposedEffect, Question, request_approval
 from effectful_agents.operations.steps import StepIds
 from effectful_agents.operations.world import fresh_id, now
-from effectful_agents.runtime import ObjectInterpretation, fwd, implements
+from effectful_agents.runtime import fwd, implements
 from effectful_agents.types import Scope, Tool
 from effectful_agents.types.walk import ToolSet
 
@@ -67,14 +68,15 @@ def in_scope(scope: str) -> Generator[None]:
         _scope.reset(token)
 
 
-class HumanInteraction(ObjectInterpretation[Any, Any]):
+class HumanInteraction(AsksForResults):
     """Suspend a durable run that has to ask somebody, and give it the answer when it is resumed.
 
     The question is kept in the ledger, and the call raises `Suspended` with a token for it. `redeem`, or an
     `AgentHost`, takes the token and the answer, in whatever process. The same run, resumed, then goes on with the
     answer; without one it asks the same again, with the same token until that has expired.
 
-    A `Journal` has to keep the run, and a policy has to ask (`RiskPolicy`, say).
+    A `Journal` has to keep the run, and a policy has to ask (`RiskPolicy`, say). A call of a tool that is `external`
+    asks in any case: the answer is its result, as JSON in the `text` of the `Answer`.
 
     Args:
         signer: Signs the tokens: a key of at least 32 bytes, for HMAC-SHA256, or a `Signer`.
@@ -220,6 +222,7 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
             scope=scope,
             text=question.text + told,
             reason_code=question.reason_code,
+            returns=question.returns,
             asked=at,
             expires=at + self._ttl,
             **({} if question.effect is None else _about(question.effect)),
@@ -369,8 +372,10 @@ def _decoded(question: Question, answer: Answer) -> Answer:
     """An answer with the amended arguments as values of the tool's types.
 
     Raises:
-        AnswerError: They are none.
+        AnswerError: They are none; or it is no result of the tool, where that is wanted.
     """
+    if question.returns is not None and answer.approved and question.effect and question.effect.tool:
+        result_of(question.effect.tool, answer.text)
     if answer.arguments is None:
         return answer
     if question.effect is None:
