@@ -13,24 +13,21 @@ from effectful_agents.errors import AnswerError, StepDenied
 from effectful_agents.operations.asking import ask_person
 from effectful_agents.operations.effects import effect_of_call
 from effectful_agents.operations.policy import Decision, Disposition, Question, ending_calls
-from effectful_agents.runtime import ObjectInterpretation, bridged, fwd, implements
+from effectful_agents.runtime import bridged, fwd
 from effectful_agents.types import Tool
 
-__all__ = ["AsksForResults", "check_result", "each_once", "result_of"]
+__all__ = ["called", "check_result", "each_once", "result_of"]
 
 _LONGEST = 4_000_000
 
 
-class AsksForResults(ObjectInterpretation[Any, Any]):
-    """What handlers have in common that ask somebody: calls of `external` tools are questions for their results."""
-
-    @implements(Tool.__apply__)
-    def call_external(self, tool: Tool, /, *args: Any, **kwargs: Any) -> Any:
-        if not tool.external:
-            return fwd()
-        if tool.is_async:
-            return bridged(_from_outside, tool, args, kwargs)
-        return _from_outside(tool, args, kwargs)
+def called(tool: Tool[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a handler of `Tool.__apply__` does that asks somebody: a call of an `external` tool asks for its result."""
+    if not tool.external:
+        return fwd()
+    if tool.is_async:
+        return bridged(_from_outside, tool, args, kwargs)
+    return _from_outside(tool, args, kwargs)
 
 
 def _from_outside(tool: Tool[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

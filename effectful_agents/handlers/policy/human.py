@@ -27,7 +27,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.policy.answers import checked_answer
 from effectful_agents.handlers.policy.ask_user import ask_user as _ask_user
-from effectful_agents.handlers.policy.external import AsksForResults, result_of
+from effectful_agents.handlers.policy.external import called, result_of
 from effectful_agents.handlers.policy.ledgers import unknown
 from effectful_agents.handlers.policy.sqlite_ledger import SqliteLedger
 from effectful_agents.handlers.policy.tokens import (
@@ -48,7 +48,7 @@ from effectful_agents.operations.loop import AssistantResult, call_assistant
 from effectful_agents.operations.policy import Answer, ProposedEffect, Question, request_approval
 from effectful_agents.operations.steps import StepIds
 from effectful_agents.operations.world import fresh_id, now
-from effectful_agents.runtime import fwd, implements
+from effectful_agents.runtime import ObjectInterpretation, fwd, implements
 from effectful_agents.types import Scope, Tool
 from effectful_agents.types.walk import ToolSet
 
@@ -68,7 +68,7 @@ def in_scope(scope: str) -> Generator[None]:
         _scope.reset(token)
 
 
-class HumanInteraction(AsksForResults):
+class HumanInteraction(ObjectInterpretation[Any, Any]):
     """Suspend a durable run that has to ask somebody, and give it the answer when it is resumed.
 
     The question is kept in the ledger, and the call raises `Suspended` with a token for it. `redeem`, or an
@@ -179,6 +179,10 @@ class HumanInteraction(AsksForResults):
                 kept = self._ask(again, instead_of=kept.token_id)
         told = f"the run `{kept.run_id}` waits for somebody: {printable_lines(kept.text)} {self._how_to_answer(kept)}"
         raise Suspended(told, question=kept, token=self.token_of(kept))
+
+    @implements(Tool.__apply__)
+    def call_external(self, tool: Tool, /, *args: Any, **kwargs: Any) -> Any:
+        return called(tool, args, kwargs)
 
     @implements(call_assistant)
     def call_assistant(

@@ -20,16 +20,16 @@ from effectful_agents.encoding.questions import (
     told_argument,
 )
 from effectful_agents.errors import AnswerError
-from effectful_agents.handlers.policy.external import AsksForResults, result_of
+from effectful_agents.handlers.policy.external import called, result_of
 from effectful_agents.operations.policy import Answer, ProposedEffect, Question, request_approval
-from effectful_agents.runtime import implements
+from effectful_agents.runtime import ObjectInterpretation, implements
 from effectful_agents.runtime.capturing import uncaptured
 from effectful_agents.types import Tool
 
 __all__ = ["AskInTerminal"]
 
 
-class AskInTerminal(AsksForResults):
+class AskInTerminal(ObjectInterpretation[Any, Any]):
     r"""Ask the person at the terminal, and wait for them. They approve, refuse with a reason, or amend the arguments.
 
     Of a tool that is `external` they give the result, as JSON.
@@ -62,6 +62,10 @@ class AskInTerminal(AsksForResults):
         self._input, self._output = input, output
         # One question at a time. It is held while a person thinks, and never while an operation is performed.
         self._asking = threading.Lock()
+
+    @implements(Tool.__apply__)
+    def call_external(self, tool: Tool, /, *args: Any, **kwargs: Any) -> Any:
+        return called(tool, args, kwargs)
 
     @implements(request_approval)
     def request_approval(self, question: Question) -> Answer:
