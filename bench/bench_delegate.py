@@ -71,27 +71,27 @@ def by_delegate() -> tuple[Skill[..., str], str, str]:
 WAYS = {"the skill as a tool": by_skill, "a delegate": by_delegate}
 
 
-def _model(tool: str, parameter: str, rounds: int) -> ScriptedModel:
-    return ScriptedModel(*[calls(tool, **{parameter: "How high?"}), "4806 m.", "It has 4806 m."] * rounds)
+def _model(tool: str, parameter: str) -> ScriptedModel:
+    return ScriptedModel(*[calls(tool, **{parameter: "How high?"}), "4806 m.", "It has 4806 m."])
 
 
 @Skill.define(tools=False)
-def answer(question: str) -> str:
+def _answer(question: str) -> str:
     """Answer: {question}"""
     raise NotHandled
 
 
-to_answer = Delegate(answer)
+_to_answer = Delegate(_answer)
 
 
 @pytest.mark.parametrize("decided", [False, True], ids=["", "a policy"])
-@pytest.mark.parametrize("call", [answer, to_answer], ids=["called directly", "through a delegate"])
+@pytest.mark.parametrize("call", [_answer, _to_answer], ids=["called directly", "through a delegate"])
 def test_call(benchmark: Any, per_model_call: Any, call: Any, decided: bool) -> None:
     benchmark.group = "a skill of one model call"
     with handler(ScriptedModel(*["4806 m."] * (ROUNDS + WARMUP + 1))), handler(whole()):
         with handler(RiskPolicy(allow=Risk.DESTRUCTIVE) if decided else {}):
             benchmark.pedantic(call, args=("How high?",), rounds=ROUNDS, warmup_rounds=WARMUP)
-    way = "through a delegate" if call is to_answer else "called directly"
+    way = "through a delegate" if call is _to_answer else "called directly"
     per_model_call(f"a skill of one model call, {way}{', a policy' if decided else ''}", 1)
 
 
@@ -107,7 +107,7 @@ def test_risk(benchmark: Any, report: Callable[[str, str], None], tools: int) ->
 def test_bytes_of_tools(report: Any, way: str) -> None:
     """What the tools take in each request of the one who delegates: an agent in view brings all of its own."""
     work, tool, parameter = WAYS[way]()
-    with handler(_model(tool, parameter, 1)) as model, handler(whole()):
+    with handler(_model(tool, parameter)) as model, handler(whole()):
         work("it")
     offered = model.requests[0]["tools"]
     report(f"tools of the one who delegates, {way}", f"{len(json.dumps(offered)):8,} bytes, {len(offered)} tools")
