@@ -77,7 +77,7 @@ class Tool[**P, T](Operation[P, T]):
     concurrent: bool
     timeout: float | None
     rerun: bool
-    external: bool
+    external: bool = False
     is_async: bool
     owner: type | None
     serial: int  # how many tools were made before: what tells those apart that are alike in all else

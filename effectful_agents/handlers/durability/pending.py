@@ -91,7 +91,9 @@ class Pending:
 
     def __enter__(self) -> Self:
         if not self._is_replayed:
-            again = {"again": True} if self._form.again and self._form.kind == "tool" else {}
+            # Nobody has to say what came of such a tool call: the resumed run comes back to it.
+            back = "again" if self._form.again else "goes on" if self._form.goes_on else ""
+            again = {back: True} if back and self._form.kind == "tool" else {}
             self._write(Phase.ATTEMPTED, {**self._form.asked, **again}, self._form.digest)
         receiver = None if self._form.again or self._is_replayed else self._form.receiver
         self._attributes = Attributes(receiver)

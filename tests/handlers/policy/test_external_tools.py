@@ -21,6 +21,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.delegation import Delegate
 from effectful_agents.handlers.durability import MemoryCheckpointer, SqliteCheckpointer
+from effectful_agents.handlers.durability.runs import unsettled
 from effectful_agents.handlers.policy import AskInTerminal, HumanInteraction, MemoryLedger, RiskPolicy, SqliteLedger
 from effectful_agents.harness.approvals import main as approvals
 from effectful_agents.operations.policy import Answer, request_approval
@@ -104,6 +105,7 @@ def test_the_run_waits_with_the_call_and_goes_on_with_the_result():
     assert (asked.kind, asked.name, asked.arguments, asked.risk) == ("tool_call", "browse", {"url": "a"}, "soft_write")
     assert asked.returns["properties"].keys() == {"title", "length"}
     assert session.suspended().token == signal.token
+    assert unsettled(session.store.load("run")) == []
     session.answer(signal, PAGE)
     assert session.run() == "the end"
     assert [json.loads(result) for result in results(session.asked)] == [json.loads(PAGE)]

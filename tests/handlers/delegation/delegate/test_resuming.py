@@ -235,4 +235,6 @@ def test_the_economy_report_of_a_run_has_its_turns():
     with running(store, model().handlers):
         program()[0]("mail")
     report = economy(store.load("run"))
-    assert report.requests == 4 if hasattr(report, "requests") else len(report.turns) == 4
+    assert [turn.skill for turn in report.turns] == ["work", "inform", "inform", "work"]
+    of_tools = [set(turn.tools) & {"clerk", "send", "note"} for turn in report.turns]
+    assert of_tools == [{"clerk"}, {"send", "note"}, {"send", "note"}, {"clerk"}]
