@@ -222,6 +222,7 @@ def _calling(delegate: Delegate[Any], skill: Skill[..., Any], name: str) -> Call
 def _conversation_of(skill: Skill[..., Any]) -> Callable[[Skill[..., Any]], MutableSequence[Message]]:
     """A rule of `conversation` that gives the agent of a skill one of its own, which begins empty."""
     own, agent = History(), skill.agent
+    own.passing = True
 
     def own_conversation(called: Skill[..., Any]) -> MutableSequence[Message]:
         return own if called.agent is agent else fwd()

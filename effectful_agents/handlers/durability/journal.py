@@ -208,8 +208,8 @@ class Journal(ObjectInterpretation[Any, Any]):
 
 
 def _remembers(skill: Skill) -> bool:
-    """Whether a call of a skill, that was made, is in the history of its agent: not where it had one of its own."""
-    return skill.agent is not None and getattr(conversation(skill), "owner", None) == id(skill.agent)
+    """Whether a call of a skill, that was made, is in a history that is kept."""
+    return skill.agent is not None and not getattr(conversation(skill), "passing", False)
 
 
 def _type_of(fn: Callable[..., Any]) -> Any:

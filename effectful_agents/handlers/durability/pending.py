@@ -77,6 +77,8 @@ class Pending:
         body = self._body()
         if "unwritten" in body:
             raise self._run.ended(JournalError(_how_to_change(self._run, self._form, body["unwritten"])))
+        if "self" in body or "unwritten" in body:
+            _come_back_for_it(_pending.get())
         if "self" in body and self._known.record is not None:
             self._run.restore(self._form.receiver, body["self"], self._known.record)
         if "error" in body and "settled" not in body:
@@ -136,25 +138,19 @@ class Pending:
         changes = self._attributes.changes()
         unwritable = self._attributes.unwritable
         if changes or unwritable:
-            self._come_back_for_it()
+            _come_back_for_it(self._outer)
         if self._again or (unwritable and self._form.repeatable) or (self._form.again and self._form.kind == "tool"):
-            self._come_back_for_it()
+            _come_back_for_it(self._outer)
             return {"again": True}
         whole = {"whole": True} if self._form.kind == "delegate" and not self._form.again else {}
         return whole | ({"unwritten": unwritable} if unwritable else {}) | ({"self": changes} if changes else {})
-
-    def _come_back_for_it(self) -> None:
-        """Have the delegates in which the step is be gone through again, though they have ended."""
-        outer = self._outer
-        while outer is not None:
-            outer._again = outer._again or (outer._form.goes_on and not outer._form.again)
-            outer = outer._outer
 
     def completed(self, result: Any) -> Any:
         """Write down what came of it, and give it as it will be given again."""
         if self._is_open:
             self._run.check()
         if self._is_replayed:
+            _come_back_for_it(self._outer)
             return self._compared(result)
         try:
             body = self._form.came(result) | self._changed()
@@ -239,6 +235,13 @@ class Pending:
         while here is not None:
             here._again = True
             here = here._outer
+
+
+def _come_back_for_it(here: Pending | None) -> None:
+    """Have the delegates that a step is in be gone through again, though they have ended: it has changed objects."""
+    while here is not None:
+        here._again = here._again or (here._form.goes_on and not here._form.again)
+        here = here._outer
 
 
 def _replayed(result: Any) -> Any:

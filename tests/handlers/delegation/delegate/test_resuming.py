@@ -147,6 +147,25 @@ def test_what_one_that_has_ended_changed_about_objects_is_changed_again():
     assert again.requests == []
 
 
+def test_what_it_changed_is_changed_again_wherever_it_was_killed():
+    noting = [calls("note", text="she is away"), "noted"]
+    store = Crashing()
+    with running(store, model(clerk=noting).handlers):
+        program()[0]("mail")
+    for at in range(2, store.appends, 2):
+        store, gone_on = Crashing(at, written=True), 0
+        for _ in range(4):
+            work, clerk = program()
+            try:
+                with running(store, model(clerk=noting).handlers):
+                    work("mail")
+            except (Crash, UncertainEffect) as error:  # in the middle of `note`, which is not idempotent
+                store.at, gone_on = None, gone_on + isinstance(error, UncertainEffect)
+            else:
+                assert clerk.notes == ["she is away"]
+        assert gone_on in (0, 3)
+
+
 @pytest.mark.parametrize(("most", "fits"), [(2, True), (1, False)])
 def test_what_happened_in_one_that_is_not_begun_again_counts(most, fits):
     store = Crashing()
