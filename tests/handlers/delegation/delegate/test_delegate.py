@@ -121,6 +121,34 @@ def test_methods_of_a_delegated_agent_share_the_conversation_of_their_call():
     assert list(pair.__history__) == []
 
 
+def test_an_agent_that_is_kept_keeps_its_fields_and_no_conversation(tmp_path):
+    @dataclasses.dataclass
+    class Kept(Agent):
+        __agent_id__: str
+        seen: int = 0
+
+        @Tool.define
+        def look_up(self, word: str) -> str:
+            """Look a word up."""
+            self.seen += 1
+            return word
+
+        @Skill.define
+        def research(self, question: str) -> str:
+            """researcher: {question}"""
+            raise NotHandled
+
+    for number in (1, 2):
+        kept = Kept("kept")
+        model = Playing(researcher=RESEARCH)
+        stack = harness(system_prompt="brief", persist_db=tmp_path / "agents.db")
+        with handler(stack), handler(model.handlers):
+            assert Delegate(kept)("snow?") == "It is cold."
+        assert kept.seen == number
+        assert list(kept.__history__) == []
+        assert len(model.of("researcher")[0]["messages"]) == 1
+
+
 TWO = batch(calls("ask", brief="one?", id="a"), calls("ask", brief="two?", id="b"))
 
 
