@@ -28,6 +28,8 @@ from effectful_agents.operations.world import now
 __all__ = ["main"]
 
 _PROGRAM = "effectful-agents"
+_SHOWN = 4_000
+"""Characters of an answer: the result of a tool may be long."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -222,7 +224,7 @@ def _said(answer: Answer) -> str:
     if not answer.approved:
         return f"refused{f': {answer.reason}' if answer.reason else ''}"
     if answer.text:
-        return f"answered: {answer.text}"
+        return f"answered: {answer.text[:_SHOWN]}{'…' if len(answer.text) > _SHOWN else ''}"
     amended = "" if answer.arguments is None else f" with {printable(answer.arguments)}"
     return f"approved{amended}{f': {answer.reason}' if answer.reason else ''}"
 

@@ -38,9 +38,10 @@ def _from_outside(tool: Tool[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         Suspended: The run waits for it.
         AnswerError: Who answers in place gave something else; the calls end with it.
     """
+    effect = effect_of_call(tool, tool.arguments_of(*args, **kwargs))
     question = Question(
-        text=f"What is the result of `{tool.own_name}`?",
-        effect=effect_of_call(tool, tool.arguments_of(*args, **kwargs)),
+        text=f"What is the result of `{tool.own_name}`?{f' (of {effect.receiver})' if effect.receiver else ''}",
+        effect=effect,
         reason_code="external_result",
         returns=json_schema(_result_type(tool)),
     )

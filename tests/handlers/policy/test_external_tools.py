@@ -224,6 +224,7 @@ def test_a_method_code_of_the_program_and_a_delegate():
     desk = Desk()
     session = Session(calls("look", what="a"))
     signal = session.suspended(call=lambda: Delegate(desk)("it"))
+    assert signal.question.text == "What is the result of `look`? (of Desk)"
     session.answer(signal, "3")
     assert session.run(call=lambda: Delegate(desk)("it")) == "the end"
     assert results(session.asked) == ["3"]
