@@ -26,7 +26,7 @@ from effectful_agents.testing import ScriptedModel, batch, calls, says
 
 EXAMPLES = Path(__file__).parent.parent / "llm_examples"
 NAMES = [
-    *("best_trip", "chatbot", "confirm", "data/planets", "durable/approving_mail", "durable/research"),
+    *("best_trip", "chatbot", "confirm", "data/planets", "delegates", "durable/approving_mail", "durable/research"),
     *(
         "evaluation/tickets",
         "extract",
@@ -153,6 +153,27 @@ def test_primes_that_are_not_found_in_twenty_attempts_are_told_kindly(launch):
 def test_primes_may_succeed_with_the_twentieth_attempt(run):
     out, requests = run("primes", *[says_value(63)] * 19, says_value(67))
     assert (out, len(requests)) == ("67\n", 20)
+
+
+def test_delegates(run):
+    def researcher(request):
+        last = request["messages"][-1]
+        word = "moraine" if "is a moraine" in user_text(request) else "glacier"
+        return last["content"] if last["role"] == "tool" else calls("look_up", word=word)
+
+    brief = [calls("ask_researcher", brief=f"what is {word}?", id=word) for word in ("a moraine", "a glacier")]
+    replies = [
+        batch(*brief),
+        *[researcher] * 4,  # the two work at the same time
+        calls("ask_critic", brief="Moraines are rubble."),
+        "Say whose rubble.",
+        "A glacier leaves a moraine.",
+    ]
+    out, requests = run("delegates", *replies)
+    assert out == "A glacier leaves a moraine.\nlooked up: glacier, moraine\n"
+    assert [tool["function"]["name"] for tool in requests[0]["tools"]] == ["ask_critic", "ask_researcher"]
+    results = [message["content"] for message in requests[-1]["messages"] if message["role"] == "tool"]
+    assert [result[:9] for result in results] == ["A moraine", "Glaciers ", "Say whose"]
 
 
 def test_vacation(run):

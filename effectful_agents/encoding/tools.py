@@ -9,6 +9,7 @@ from typing import Any
 from effectful_agents.encoding.arguments import PlainParameters
 from effectful_agents.encoding.blocks import as_parts, holds_media, to_content_blocks
 from effectful_agents.encoding.parameters import Parameters
+from effectful_agents.encoding.schema import json_schema
 from effectful_agents.encoding.values import encode, text_of, written_down
 from effectful_agents.errors import EncodingError
 from effectful_agents.messages import ContentPart, ToolDefinition
@@ -60,6 +61,8 @@ class ToolCodec:
         self._name: str = tool.__name__
         signature = tool.__signature__
         self._result_type = _declared_result(signature)
+        if tool.external:
+            _check_described(self._result_type, self._name)
         self._definitions: dict[tuple[str, bool], ToolDefinition] = {}
         self._parameters: Parameters | PlainParameters = (
             Parameters(signature, self._name, tool.description)
@@ -127,6 +130,14 @@ def encode_result(tool: Tool[..., Any], value: Any) -> str | list[ContentPart]:
         EncodingError: The result has no form on the wire; the message names the tool and the type.
     """
     return _told_result(value, _declared_result(tool.__signature__), tool.__name__)
+
+
+def _check_described(result_type: Any, name: str) -> None:
+    """Refuse a result of which nobody outside could be told what it is to be."""
+    try:
+        json_schema(result_type)
+    except EncodingError as error:
+        raise EncodingError(f"the result of the external tool `{name}` cannot be described: {error}") from error
 
 
 def _declared_result(signature: inspect.Signature) -> Any:

@@ -9,7 +9,6 @@ import shlex
 import shutil
 import socket
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from effectful_agents.encoding.questions import apart, printable, printable_text
 from effectful_agents.errors import AnswerError, ConfigurationError, StorageError, TokenError
 from effectful_agents.handlers.policy import SqliteLedger
 from effectful_agents.handlers.policy.answers import checked_answer
+from effectful_agents.handlers.policy.external import each_once
 from effectful_agents.handlers.policy.tokens import unverified_claims
 from effectful_agents.harness.launcher import fail, one_line
 from effectful_agents.harness.output import print_text
@@ -28,6 +28,8 @@ from effectful_agents.operations.world import now
 __all__ = ["main"]
 
 _PROGRAM = "effectful-agents"
+_SHOWN = 4_000
+"""Characters of an answer: the result of a tool may be long."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -71,8 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     refuse.add_argument("reason", metavar="WHY", nargs="*", default=[], help="why not: the model reads it")
     amend = command("amend", "have it done with other arguments")
     amend.add_argument("arguments", metavar="JSON", help='those that change, as {"to": "ann"}')
-    answer = command("answer", "tell the model what it wants to know")
-    answer.add_argument("text", metavar="TEXT", help="what it is told")
+    answer = command("answer", "tell the model what it wants to know, or give the result of a tool")
+    answer.add_argument("text", metavar="TEXT", help='what it is told; a result is JSON, as {"n": 3}')
     return parser
 
 
@@ -102,23 +104,15 @@ def _refuse(ledger: SqliteLedger, given: argparse.Namespace) -> int:
 
 def _amend(ledger: SqliteLedger, given: argparse.Namespace) -> int:
     try:
-        arguments = json.loads(given.arguments, object_pairs_hook=_each_once)
+        arguments = json.loads(given.arguments, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"the arguments are no JSON that can be used: {error}") from error
     return _answered(ledger, given, Answer(arguments=arguments))
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON: of a name that stands there twice, nobody knows which value is meant."""
-    counted = Counter(name for name, _ in pairs)
-    if twice := [name for name, count in counted.items() if count > 1]:
-        raise ValueError(f"{json.dumps(twice[0])} stands in an object twice")
-    return dict(pairs)
-
-
 def _answer(ledger: SqliteLedger, given: argparse.Namespace) -> int:
     question = _found(ledger, given)
-    if not question.wants_text:
+    if not question.wants_text and question.returns is None:
         raise ConfigurationError(f"this is to be approved or not: {question.text} Use approve, refuse or amend.")
     return _answered(ledger, given, Answer(text=given.text))
 
@@ -209,10 +203,12 @@ def _whole(question: PendingQuestion, database: str, at: float) -> Iterator[str]
         said = f"{_said(question.answer)}, by {question.answer.by or 'somebody'}, {_moment(question.answered)}"
         yield apart(said, width, first="  ")
     elif question.is_open(at):
+        if question.returns is not None:
+            yield apart(f"its result is JSON as {printable(question.returns)}", width, first="  ")
         begin, id = shlex.join([_PROGRAM, "approvals", database]), question.token_id[:8]
-        ways = (
-            [f"answer {id} TEXT"] if question.wants_text else [f"approve {id}", f"refuse {id} WHY", f"amend {id} JSON"]
-        )
+        ways = [f"approve {id}", f"refuse {id} WHY", f"amend {id} JSON"]
+        if question.wants_text or question.returns is not None:
+            ways = [f"answer {id} TEXT"] if question.wants_text else [f"answer {id} JSON", f"refuse {id} WHY"]
         yield from (
             f"  {'answer it:' if not number else '       or:'} {begin} {way}" for number, way in enumerate(ways)
         )
@@ -228,7 +224,7 @@ def _said(answer: Answer) -> str:
     if not answer.approved:
         return f"refused{f': {answer.reason}' if answer.reason else ''}"
     if answer.text:
-        return f"answered: {answer.text}"
+        return f"answered: {answer.text[:_SHOWN]}{'…' if len(answer.text) > _SHOWN else ''}"
     amended = "" if answer.arguments is None else f" with {printable(answer.arguments)}"
     return f"approved{amended}{f': {answer.reason}' if answer.reason else ''}"
 

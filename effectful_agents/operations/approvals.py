@@ -48,6 +48,7 @@ class PendingQuestion:
         arguments: What it is called with, as JSON.
         parameters: The JSON schema of these arguments; empty where there is none.
         risk: The name of its `Risk`, in small letters.
+        returns: The JSON schema of the result that is wanted, of a call that somebody else is to make; else None.
         reason_code: Why somebody is asked, as a word for programs.
         asked: When it was asked, in seconds since 1970-01-01 UTC.
         expires: From when on it can no longer be answered with this token.
@@ -67,6 +68,7 @@ class PendingQuestion:
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     risk: str = ""
+    returns: Mapping[str, Any] | None = None
     reason_code: str = ""
     asked: float = 0.0
     expires: float = 0.0

@@ -26,7 +26,7 @@ from effectful_agents.operations.policy import (
 )
 from effectful_agents.operations.steps import StepIds, current_ids
 from effectful_agents.runtime import interpretation
-from effectful_agents.types import Skill, Tool
+from effectful_agents.types import Tool
 
 __all__ = ["authorize_code", "carrying_out"]
 
@@ -137,9 +137,9 @@ def _before_call(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
     if not is_decided() and (ids is None or not ids.run_id):
         _at_work.tell_of(tool)
         return args, kwargs
-    if isinstance(tool, Skill) and not callers():  # a call of the program's: what it does is asked about
+    if tool.skill is not None and not callers():  # a call of the program's: what it does is asked about
         return args, kwargs
-    place = None if ids is None else _Place(ids, "call" if isinstance(tool, Skill) else "tool")
+    place = None if ids is None else _Place(ids, "tool" if tool.skill is None else "call")
     if place is not None and place.was_denied:
         raise place.denied(StepDenied(Decision(Disposition.DENY_STEP)))
     if not is_decided():

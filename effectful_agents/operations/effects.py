@@ -87,6 +87,9 @@ def effect_of_code() -> ProposedEffect:
 def risk_of(tool: Tool) -> Risk:
     """What a tool can do to the world; of a skill, the highest of what it declares and of all that it could call.
 
+    That of a delegate is the highest of what it declares and of its skill's. It is looked up each time: a scope can
+    have got another tool meanwhile.
+
     >>> from effectful_agents import NotHandled
     >>> @Tool.define(risk=Risk.HARD_WRITE)
     ... def send(text: str) -> None:
@@ -105,6 +108,8 @@ def risk_of(tool: Tool) -> Risk:
             continue
         seen.add(one)
         highest = max(highest, risk_of_code() if one.runs_code else one.risk)
+        if one.skill is not None and one.skill is not one:
+            left.append(one.skill)
         if isinstance(one, Skill) and one.uses_tools:
             left += tools_in_scope(one.__context__, one.receiver)
     return highest

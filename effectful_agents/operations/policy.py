@@ -189,13 +189,13 @@ class ProposedEffect:
         """Whether it is a call of one of these tools or skills, by whatever name it is offered.
 
         A method that is named by its class, `Clerk.post`, stands for that of each instance, and for those that override
-        it. Of what a run did before it was resumed only names are known.
+        it. A call of a delegate is one of its skill too. Of what a run did before it was resumed only names are known.
         """
         if self.kind not in (EffectKind.TOOL_CALL, EffectKind.DELEGATE):
             return False
         if self.tool is None:
             return self.replayed and any(self.name == tool.own_name for tool in tools)
-        return stands_for(self.tool, tools)
+        return stands_for(self.tool, tools) or (self.tool.skill is not None and stands_for(self.tool.skill, tools))
 
     def with_arguments(self, arguments: Mapping[str, Any] | None) -> Self:
         """The same with some arguments changed; None leaves all of them."""
@@ -234,6 +234,8 @@ class Question:
         step_id: The step of the run that waits for the answer.
         run_id: The run; empty where there is none.
         number: Which question about this step it is, from 1: what a policy makes of an answer may be asked about again.
+        returns: The JSON schema of a result that is wanted, of a call of an `external` tool; else None. The answer has
+            the result as JSON in its `text`.
     """
 
     text: str
@@ -242,6 +244,7 @@ class Question:
     step_id: str = ""
     run_id: str = ""
     number: int = 1
+    returns: Mapping[str, Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -252,7 +255,7 @@ class Answer:
         approved: Whether the effect may happen.
         reason: Why not, or whatever they said; the model is told it when they refuse.
         arguments: Arguments that take the place of those that were asked about, decoded; None leaves them.
-        text: The answer to a question of the model.
+        text: The answer to a question of the model; or the result of a tool, as JSON.
         by: Who said it.
         from_nobody: Whether there was nobody to say anything, and `reason` says why; it is no approval.
     """

@@ -18,6 +18,7 @@ class History(list[Message]):
     Attributes:
         owner: Identity of the agent whose history this is, or None. A shallow copy of an agent shares the attribute
             with the original; by this number the copy notices, and goes on with a list of its own.
+        passing: Whether it goes when the call is over, and nobody keeps it.
         reserved: Identifiers that count as taken though no call in the list has them: those of calls that will join it.
         request: The message that opened the call which is running, where one is.
         memo: Where handlers keep what they decided for this conversation, by keys of their own: a running call has that
@@ -25,6 +26,7 @@ class History(list[Message]):
     """
 
     owner: int | None
+    passing: bool = False
     reserved: set[ToolCallID]
     request: Message | None
     memo: dict[Any, Any]

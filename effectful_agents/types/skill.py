@@ -168,6 +168,10 @@ class Skill[**P, T](Tool[P, T]):
         return name in self._parameters or self.__context__.will_bind(name)
 
     @property
+    def skill(self) -> Self:
+        return self
+
+    @property
     def agent(self) -> Agent | None:
         """The agent whose method this is, where it was taken from an instance of one."""
         instance = self.receiver

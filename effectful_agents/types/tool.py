@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Literal, Self, overload
 
-from effectful_agents.errors import DefinitionError
+from effectful_agents.errors import DefinitionError, MissingHandlerError
 from effectful_agents.runtime import Operation
 from effectful_agents.types.kinds import bases_of, is_a, names_in
 from effectful_agents.types.local_types import TYPES, hints_of, keep_names
@@ -51,6 +51,7 @@ class Tool[**P, T](Operation[P, T]):
         concurrent: Whether it may run beside other calls of the same turn.
         timeout: Seconds that a call may take, or None.
         rerun: Whether a run that is resumed makes its calls again, see `define`.
+        external: Whether the results come from outside of the process, and the body is never run.
         is_async: Whether the function is `async def`, so that a call of it is to be awaited.
     """
 
@@ -76,6 +77,7 @@ class Tool[**P, T](Operation[P, T]):
     concurrent: bool
     timeout: float | None
     rerun: bool
+    external: bool = False
     is_async: bool
     owner: type | None
     serial: int  # how many tools were made before: what tells those apart that are alike in all else
@@ -94,6 +96,7 @@ class Tool[**P, T](Operation[P, T]):
         concurrent: bool = False,
         timeout: float | None = None,
         rerun: bool = False,
+        external: bool = False,
     ) -> None:
         super().__init__(default, name)
         self.description = description if description is not None else inspect.getdoc(default) or ""
@@ -101,14 +104,18 @@ class Tool[**P, T](Operation[P, T]):
         self.risk = _risk(risk, self.__name__)
         self.idempotent = idempotent or effect == "idempotent"
         self.effect = effect or ("idempotent" if idempotent else "once")
-        self.concurrent = concurrent
+        # Calls of one turn that wait for the outside wait together.
+        self.concurrent = concurrent or external
         self.timeout = timeout
         self.rerun = rerun
+        self.external = external
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(default))
         self.owner = None
         self.serial = next(_serials)
         self.__context__ = LexicalContext.of(default)
         self._validate(default)
+        if external:
+            self.__default__ = _not_from_here(self.__name__)
 
     def _validate(self, default: Callable[..., Any]) -> None:
         kind, name = type(self).__name__.lower(), self.__name__
@@ -128,6 +135,8 @@ class Tool[**P, T](Operation[P, T]):
             raise DefinitionError(
                 f"the {kind} `{name}` has timeout={self.timeout!r}; it must be a number of seconds above 0."
             )
+        if self.external and self.delegates:
+            raise DefinitionError(f"the {kind} `{name}` is external=True; a model answers it, and nobody else.")
         if self.parameters is None:
             missing = _unannotated(default)
             if missing:
@@ -167,6 +176,11 @@ class Tool[**P, T](Operation[P, T]):
         return getattr(self, "__func__", self)
 
     @property
+    def skill(self) -> Any:
+        """The skill that does the work of a call, in steps of its own: of a skill itself; of most tools None."""
+        return None
+
+    @property
     def own_name(self) -> str:
         """The name that it was defined with, whatever name it is offered by."""
         function = self.function
@@ -204,6 +218,7 @@ class Tool[**P, T](Operation[P, T]):
             concurrent: bool = False,
             timeout: float | None = None,
             rerun: bool = False,
+            external: bool = False,
         ) -> Tool[Q, V]: ...
         @overload
         @classmethod
@@ -219,6 +234,7 @@ class Tool[**P, T](Operation[P, T]):
             concurrent: bool = False,
             timeout: float | None = None,
             rerun: bool = False,
+            external: bool = False,
         ) -> Callable[[Callable[Q, V]], Tool[Q, V]]: ...
         @classmethod
         def define(cls, *args: Any, **kwargs: Any) -> Any: ...  # ty: ignore[incompatible-method-override]  # more options
@@ -259,6 +275,10 @@ class Tool[**P, T](Operation[P, T]):
                 timeout: Seconds that a call may take.
                 rerun: Whether a run that is resumed makes the calls again that it had made, since they change objects
                     of the program. What they call inside, skills and other tools, is answered from the journal.
+                external: Whether the results come from outside of the process: from a browser, a queue, a person. The
+                    body is `raise NotHandled` and never run. A call suspends the run that it is in, with
+                    `HumanInteraction` and a journal, until somebody has given the result. What handles the tool itself,
+                    `handler({tool: function})`, gives it at once. Calls of one turn wait together.
 
             Raises:
                 DefinitionError: The docstring or an annotation is missing, or options contradict each other.
@@ -277,6 +297,18 @@ class Tool[**P, T](Operation[P, T]):
 _serials = itertools.count()
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, staticmethod, classmethod)
+
+
+def _not_from_here(name: str) -> Callable[..., Any]:
+    def from_outside(*args: Any, **kwargs: Any) -> Any:
+        raise MissingHandlerError(
+            name,
+            "Its results come from outside, and nobody fetches them: install `HumanInteraction(…)` and a journal, as "
+            "by `harness(journal=…, run_id=…)`, or somebody who answers at once: `AskInTerminal()`, both of "
+            f"`effectful_agents.handlers.policy`, or `handler({{{name}: function}})`.",
+        )
+
+    return from_outside
 
 
 def _unannotated(default: Callable[..., Any]) -> list[str]:

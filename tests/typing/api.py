@@ -22,6 +22,7 @@ from effectful_agents import (
     stream,
     usage,
 )
+from effectful_agents.handlers.delegation import Delegate
 from effectful_agents.handlers.durability import Journal
 from effectful_agents.handlers.loop import FollowedCall
 from effectful_agents.handlers.memory import InMemoryStore, MemoryKeeper, SqliteMemoryStore, WorkingWindow
@@ -105,6 +106,21 @@ def functions() -> None:
     assert_type(joke("cats"), Joke)
     assert_type(halve("a long text", rounds=2), str)
     assert_type(key("setup")(joke("cats")), int)
+
+
+to_halve = Delegate(halve, name="to_halve", depth=2, grants=["model_call"])
+
+
+@Tool.define(external=True)
+def browse(url: str) -> Joke:
+    """Open a page."""
+    raise NotHandled
+
+
+def delegated() -> None:
+    assert_type(to_halve("a long text"), str)
+    assert_type(Delegate(joke)("cats"), Joke)
+    assert_type(browse("https://example.org"), Joke)
 
 
 def generic() -> None:

@@ -42,6 +42,8 @@ class Form[R]:
         repeatable: Whether making it once more does no harm.
         again: Whether it is made again when the run is resumed, since it changes the program's own objects; the steps
             inside it are answered from the journal.
+        goes_on: Whether, begun and not ended, it is gone on with: the steps inside it are answered from the journal.
+            Ended, it is answered itself, unless something in it changed objects of the program.
     """
 
     step_id: str
@@ -51,6 +53,7 @@ class Form[R]:
     asked: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     repeatable: bool = False
     again: bool = False
+    goes_on: bool = False
 
     keeps_silent = False
     """Whether a result that cannot be written down is no error: the code that called for it has it."""
@@ -167,6 +170,7 @@ class ToolForm(Form[ToolStep]):
             asked,
             repeatable=call.tool.idempotent or step.denied is not None,
             again=(call.tool.rerun or isinstance(call.tool, Skill)) and step.denied is None,
+            goes_on=(call.tool.external or call.tool.skill is not None) and step.denied is None,
         )
         self._step = step
         self._call: DecodedToolCall[Any] = call
@@ -236,9 +240,8 @@ class DirectForm(Form[Any]):
 
     def __init__(self, step_id: str, tool: Tool[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         asked = {"arguments": arguments(tool.arguments_of(*args, **kwargs)), "direct": True}
-        super().__init__(
-            step_id, "tool", tool.__name__, digest(asked), asked, repeatable=tool.idempotent, again=tool.rerun
-        )
+        super().__init__(step_id, "tool", tool.__name__, digest(asked), asked, repeatable=tool.idempotent)
+        self.again, self.goes_on = tool.rerun, tool.external
         self._tool = tool
 
     @property

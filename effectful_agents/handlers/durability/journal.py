@@ -15,7 +15,7 @@ from effectful_agents.handlers.durability.kept_agents import LoadForm, SaveForm
 from effectful_agents.handlers.durability.pending import Pending
 from effectful_agents.handlers.durability.run import Run
 from effectful_agents.handlers.durability.sqlite_checkpointer import SqliteCheckpointer
-from effectful_agents.operations.history import load_state, save_state
+from effectful_agents.operations.history import conversation, load_state, save_state
 from effectful_agents.operations.journal import attempt_of, not_made_again, perform_step, record, recorded_below
 from effectful_agents.operations.loop import call_agent
 from effectful_agents.operations.records import SCHEMA, Checkpointer, Record
@@ -150,7 +150,7 @@ class Journal(ObjectInterpretation[Any, Any]):
             return fwd()
         if ids is not run.root:
             value = fwd()
-            if skill.agent is not None:
+            if _remembers(skill):
                 Pending.changes_program()
             return value
         form = CallForm(ids.next("call"), skill, args, kwargs)
@@ -168,7 +168,7 @@ class Journal(ObjectInterpretation[Any, Any]):
     def call_directly(self, tool: Tool, /, *args: Any, **kwargs: Any) -> Any:
         # By code: what the model calls is a step already.
         run, ids = self._running(), current_ids()
-        if run is None or ids is None or isinstance(tool, Skill) or Pending.is_own(tool):
+        if run is None or ids is None or tool.skill is not None or Pending.is_own(tool):
             return fwd()
         form = DirectForm(ids.next("tool"), tool, args, kwargs)
         below = ids.below(form.step_id)
@@ -205,6 +205,11 @@ class Journal(ObjectInterpretation[Any, Any]):
         if inspect.iscoroutinefunction(fn):
             return run.make_awaited(form, fwd(), below)
         return run.make(form, fwd, below)
+
+
+def _remembers(skill: Skill) -> bool:
+    """Whether a call of a skill, that was made, is in a history that is kept."""
+    return skill.agent is not None and not getattr(conversation(skill), "passing", False)
 
 
 def _type_of(fn: Callable[..., Any]) -> Any:

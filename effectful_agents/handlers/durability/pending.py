@@ -65,7 +65,7 @@ class Pending:
         self.is_answered = self._is_replayed and (
             "not made" in self._body() or not (form.again or self._body().get("again"))
         )
-        if self._known.outcome is Outcome.UNCERTAIN and not form.again:
+        if self._known.outcome is Outcome.UNCERTAIN and not (form.again or form.goes_on):
             if not form.repeatable:
                 raise run.ended(UncertainEffect(form.step_id, detail=_how_to_settle(run, form)))
             self._attempt += 1
@@ -77,6 +77,8 @@ class Pending:
         body = self._body()
         if "unwritten" in body:
             raise self._run.ended(JournalError(_how_to_change(self._run, self._form, body["unwritten"])))
+        if "self" in body or "unwritten" in body:
+            _come_back_for_it(_pending.get())
         if "self" in body and self._known.record is not None:
             self._run.restore(self._form.receiver, body["self"], self._known.record)
         if "error" in body and "settled" not in body:
@@ -91,7 +93,9 @@ class Pending:
 
     def __enter__(self) -> Self:
         if not self._is_replayed:
-            again = {"again": True} if self._form.again and self._form.kind == "tool" else {}
+            # Nobody has to say what came of such a tool call: the resumed run comes back to it.
+            back = "again" if self._form.again else "goes on" if self._form.goes_on else ""
+            again = {back: True} if back and self._form.kind == "tool" else {}
             self._write(Phase.ATTEMPTED, {**self._form.asked, **again}, self._form.digest)
         receiver = None if self._form.again or self._is_replayed else self._form.receiver
         self._attributes = Attributes(receiver)
@@ -110,8 +114,13 @@ class Pending:
         elif isinstance(error, Suspended):
             self._run.suspended(error)
         # A signal is no result, and neither is what only comes through from a step inside.
-        elif isinstance(error, Exception) and not (self._is_replayed or self._form.again or self._is_open):
+        elif isinstance(error, Exception) and not (self._is_replayed or self._is_made_again or self._is_open):
             self._failed(error)
+
+    @property
+    def _is_made_again(self) -> bool:
+        """Whether a resumed run comes back into it where it has failed."""
+        return self._form.again or self._form.goes_on
 
     def _leave_open(self) -> None:
         """Have the steps in which the code is write down no result, whatever they make of what ends the run."""
@@ -128,15 +137,20 @@ class Pending:
         """What the step has changed about objects of the program, or that it has to be made again for that."""
         changes = self._attributes.changes()
         unwritable = self._attributes.unwritable
+        if changes or unwritable:
+            _come_back_for_it(self._outer)
         if self._again or (unwritable and self._form.repeatable) or (self._form.again and self._form.kind == "tool"):
+            _come_back_for_it(self._outer)
             return {"again": True}
-        return ({"unwritten": unwritable} if unwritable else {}) | ({"self": changes} if changes else {})
+        whole = {"whole": True} if self._form.kind == "delegate" and not self._form.again else {}
+        return whole | ({"unwritten": unwritable} if unwritable else {}) | ({"self": changes} if changes else {})
 
     def completed(self, result: Any) -> Any:
         """Write down what came of it, and give it as it will be given again."""
         if self._is_open:
             self._run.check()
         if self._is_replayed:
+            _come_back_for_it(self._outer)
             return self._compared(result)
         try:
             body = self._form.came(result) | self._changed()
@@ -209,7 +223,7 @@ class Pending:
         here = _pending.get()
         while here is not None:
             form = here._form
-            if form.kind == "tool" and not (form.again or form.repeatable):
+            if form.kind == "tool" and not (form.again or form.goes_on or form.repeatable):
                 return form.name
             here = here._outer
         return ""
@@ -221,6 +235,13 @@ class Pending:
         while here is not None:
             here._again = True
             here = here._outer
+
+
+def _come_back_for_it(here: Pending | None) -> None:
+    """Have the delegates that a step is in be gone through again, though they have ended: it has changed objects."""
+    while here is not None:
+        here._again = here._again or (here._form.goes_on and not here._form.again)
+        here = here._outer
 
 
 def _replayed(result: Any) -> Any:

@@ -87,7 +87,7 @@ class Replay:
     def below(self, step_id: str) -> Sequence[Record]:
         """What a step did inside, if it is answered whole: its requests, tool calls and delegations, as attempted."""
         came = self.state.completed(step_id)
-        if came is None or came.kind == "delegate" or "again" in came.body:
+        if came is None or "again" in came.body or (came.kind == "delegate" and "whole" not in came.body):
             return ()
         return self._inside.get(step_id, ())
 

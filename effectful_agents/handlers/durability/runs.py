@@ -114,7 +114,7 @@ def _must_not_happen_twice(attempted: Record | None) -> bool:
         attempted is not None
         and attempted.kind == "tool"
         and attempted.durability is Durability.DURABLE
-        and not attempted.body.get("again")
+        and not (attempted.body.get("again") or attempted.body.get("goes on"))
     )
 
 

@@ -34,7 +34,8 @@ def offer(tools: Set[Tool], anchor: Skill | None, *, strict: bool = False) -> Of
 
     Args:
         tools: The tools.
-        anchor: The skill that is being answered: it is not offered to itself, unless it is recursive.
+        anchor: The skill that is being answered: it is not offered to itself, unless it is recursive, nor is
+            a delegate that stands for it.
         strict: Whether tools are described in strict form, where they have one.
     """
     if not isinstance(tools, ToolSet):
@@ -50,7 +51,7 @@ def offer(tools: Set[Tool], anchor: Skill | None, *, strict: bool = False) -> Of
 def _make(tools: Iterable[Tool], anchor: Skill | None, *, strict: bool) -> Offer:
     named: dict[str, Tool] = {}
     for tool in in_order(tools):
-        if anchor is not None and tool == anchor and not anchor.recursive:
+        if anchor is not None and anchor in (tool, tool.skill) and not anchor.recursive:
             continue
         named[_free_name(tool.__name__, named)] = tool
     return Offer([tool_codec(tool).definition(name, strict=strict) for name, tool in named.items()], named)

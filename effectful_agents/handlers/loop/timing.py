@@ -11,7 +11,7 @@ from typing import Any
 from effectful_agents.errors import Cancelled
 from effectful_agents.operations.loop import DecodedToolCall
 from effectful_agents.runtime import InThread, StopScope, check_stopped, wait
-from effectful_agents.types import Skill, Tool
+from effectful_agents.types import Tool
 
 __all__ = ["tool_value"]
 
@@ -21,9 +21,9 @@ _log = logging.getLogger(__name__)
 def tool_value(tool_call: DecodedToolCall[Any]) -> Any:
     """Call the tool and return its value; one that is asynchronous is awaited.
 
-    When the `timeout` of the tool is over, one that is asynchronous is cancelled, and a skill ends at its next
-    operation. Any other tool with a `timeout` cannot be stopped: it runs in a thread, with the context of the call, and
-    when its time is over it goes on without anybody waiting, until it performs an operation.
+    When the `timeout` of the tool is over, one that is asynchronous is cancelled, and a skill or delegate ends at its
+    next operation. Any other tool with a `timeout` cannot be stopped: it runs in a thread, with the context of the
+    call, and when its time is over it goes on without anybody waiting, until it performs an operation.
 
     Raises:
         TimeoutError: The tool took longer than its `timeout`.
@@ -35,7 +35,7 @@ def tool_value(tool_call: DecodedToolCall[Any]) -> Any:
         return tool(*arguments.args, **arguments.kwargs)
 
     try:
-        in_thread = tool.timeout is not None and not (tool.is_async or isinstance(tool, Skill))
+        in_thread = tool.timeout is not None and not (tool.is_async or tool.skill is not None)
         with _limited(tool.timeout):
             value = _called_in_thread(tool, call) if in_thread else call()
             # A handler of the tool may be asynchronous where the tool is not, and the reverse.

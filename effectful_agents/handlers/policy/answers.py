@@ -9,6 +9,7 @@ from typing import Any
 
 from effectful_agents.encoding.handwritten import held_to
 from effectful_agents.errors import AnswerError
+from effectful_agents.handlers.policy.external import check_result
 from effectful_agents.messages.text import printable_lines
 from effectful_agents.operations.approvals import PendingQuestion
 from effectful_agents.operations.policy import Answer, EffectKind
@@ -38,6 +39,10 @@ def checked_answer(question: PendingQuestion, answer: Answer) -> Answer:
         raise AnswerError(f"`{wrong[0]}` of an answer is text.")
     if question.wants_text and answer.approved and not answer.text.strip():
         raise AnswerError(f"this is to be answered with a text: {printable_lines(question.text)}")
+    if question.returns is not None and answer.approved:
+        if answer.arguments is not None:
+            raise AnswerError(f"the result of `{question.name}` is wanted; its arguments cannot be amended any more.")
+        check_result(question.name, question.returns, answer.text)
     if answer.arguments is None:
         return answer
     if question.kind not in _AMENDED or not answer.approved:

@@ -7,7 +7,8 @@ from typing import Any
 
 from effectful_agents.errors import OptionError
 from effectful_agents.handlers.policy.policies import Policy
-from effectful_agents.operations.policy import Decision, Disposition, EffectKind, ProposedEffect
+from effectful_agents.operations.grants import granted_kinds, not_granted
+from effectful_agents.operations.policy import Decision, EffectKind, ProposedEffect
 from effectful_agents.types import Agent, Skill
 from effectful_agents.types.overriding import stands_for
 
@@ -44,12 +45,7 @@ class GrantEffects(Policy):
 
     def __init__(self, *effects: EffectKind | str, of: Skill[..., Any] | Agent | type[Agent] | None = None) -> None:
         super().__init__(name="grants")
-        kinds = ", ".join(kind.value for kind in EffectKind)
-        try:
-            granted = {EffectKind(effect) for effect in effects}
-        except ValueError as error:
-            raise OptionError(f"{error}; the kinds of effects are {kinds}.") from error
-        self.effects = frozenset(granted or {EffectKind.MODEL_CALL, EffectKind.TOOL_CALL})
+        self.effects = granted_kinds(effects) or frozenset({EffectKind.MODEL_CALL, EffectKind.TOOL_CALL})
         if of is not None and not _may_have_grants(of):
             raise OptionError(f"`of` is {of!r}; it is a skill, an agent or a class of agents.")
         self.of = of
@@ -57,10 +53,7 @@ class GrantEffects(Policy):
     def judge(self, effect: ProposedEffect, /) -> Decision | None:
         if effect.kind in self.effects or not self._concerns(effect):
             return None
-        ends = effect.kind not in _GOES_ON_WITHOUT
-        disposition = Disposition.TERMINATE_RUN if ends else Disposition.DENY_STEP
-        message = f'`{effect.kind}` is not granted; `GrantEffects("{effect.kind}", …)` would.'
-        return Decision(disposition, "not_granted", message)
+        return not_granted(effect, f'`GrantEffects("{effect.kind}", …)` would')
 
     def _concerns(self, effect: ProposedEffect) -> bool:
         return self.of is None or any(_is_of(caller, self.of) for caller in effect.callers)
@@ -68,9 +61,6 @@ class GrantEffects(Policy):
     def manifest(self) -> Mapping[str, object]:
         whose = {} if self.of is None else {"of": getattr(self.of, "__name__", type(self.of).__name__)}
         return {"policies": [self.name], "grants": sorted(kind.value for kind in self.effects), **whose}
-
-
-_GOES_ON_WITHOUT = frozenset({EffectKind.TOOL_CALL, EffectKind.DELEGATE, EffectKind.IMPORT})
 
 
 def _may_have_grants(of: Any) -> bool:

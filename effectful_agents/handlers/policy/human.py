@@ -27,6 +27,7 @@ from effectful_agents.errors import (
 )
 from effectful_agents.handlers.policy.answers import checked_answer
 from effectful_agents.handlers.policy.ask_user import ask_user as _ask_user
+from effectful_agents.handlers.policy.external import called, result_of
 from effectful_agents.handlers.policy.ledgers import unknown
 from effectful_agents.handlers.policy.sqlite_ledger import SqliteLedger
 from effectful_agents.handlers.policy.tokens import (
@@ -74,7 +75,8 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
     `AgentHost`, takes the token and the answer, in whatever process. The same run, resumed, then goes on with the
     answer; without one it asks the same again, with the same token until that has expired.
 
-    A `Journal` has to keep the run, and a policy has to ask (`RiskPolicy`, say).
+    A `Journal` has to keep the run, and a policy has to ask (`RiskPolicy`, say). A call of a tool that is `external`
+    asks in any case: the answer is its result, as JSON in the `text` of the `Answer`.
 
     Args:
         signer: Signs the tokens: a key of at least 32 bytes, for HMAC-SHA256, or a `Signer`.
@@ -178,6 +180,10 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
         told = f"the run `{kept.run_id}` waits for somebody: {printable_lines(kept.text)} {self._how_to_answer(kept)}"
         raise Suspended(told, question=kept, token=self.token_of(kept))
 
+    @implements(Tool.__apply__)
+    def call_external(self, tool: Tool, /, *args: Any, **kwargs: Any) -> Any:
+        return called(tool, args, kwargs)
+
     @implements(call_assistant)
     def call_assistant(
         self, messages: Sequence[Message], response_type: Any, env: Mapping[str, Any], tools: Set[Tool] = frozenset()
@@ -220,6 +226,7 @@ class HumanInteraction(ObjectInterpretation[Any, Any]):
             scope=scope,
             text=question.text + told,
             reason_code=question.reason_code,
+            returns=question.returns,
             asked=at,
             expires=at + self._ttl,
             **({} if question.effect is None else _about(question.effect)),
@@ -369,8 +376,10 @@ def _decoded(question: Question, answer: Answer) -> Answer:
     """An answer with the amended arguments as values of the tool's types.
 
     Raises:
-        AnswerError: They are none.
+        AnswerError: They are none; or it is no result of the tool, where that is wanted.
     """
+    if question.returns is not None and answer.approved and question.effect and question.effect.tool:
+        result_of(question.effect.tool, answer.text)
     if answer.arguments is None:
         return answer
     if question.effect is None:

@@ -166,6 +166,8 @@ def _readable(rows: Iterable[Sequence[Any]]) -> Iterator[PendingQuestion]:
 def _row(question: PendingQuestion) -> tuple[Any, ...]:
     told = {name: getattr(question, name) for name in _TEXTS}
     told |= {name: dict(getattr(question, name)) for name in _OBJECTS}
+    if question.returns is not None:
+        told["returns"] = dict(question.returns)
     return (
         *map(as_text, (question.token_id, question.run_id, question.step_id, question.digest)),
         question.state.value,
@@ -204,7 +206,7 @@ def _question(row: Sequence[Any]) -> PendingQuestion:
 
 
 _WITH_ANSWER = (QuestionState.ANSWERED, QuestionState.REJECTED)
-_QUESTION: Mapping[str, Any] = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_OBJECTS, dict)
+_QUESTION: Mapping[str, Any] = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_OBJECTS, dict) | {"returns": dict | None}
 _ANSWER: Mapping[str, Any] = {
     **dict.fromkeys(("approved", "from_nobody"), bool),
     **dict.fromkeys(("reason", "text", "by"), str),

@@ -20,15 +20,19 @@ from effectful_agents.encoding.questions import (
     told_argument,
 )
 from effectful_agents.errors import AnswerError
+from effectful_agents.handlers.policy.external import called, result_of
 from effectful_agents.operations.policy import Answer, ProposedEffect, Question, request_approval
 from effectful_agents.runtime import ObjectInterpretation, implements
 from effectful_agents.runtime.capturing import uncaptured
+from effectful_agents.types import Tool
 
 __all__ = ["AskInTerminal"]
 
 
 class AskInTerminal(ObjectInterpretation[Any, Any]):
     r"""Ask the person at the terminal, and wait for them. They approve, refuse with a reason, or amend the arguments.
+
+    Of a tool that is `external` they give the result, as JSON.
 
     What is shown are the tool, its arguments and its risk. Characters that steer a terminal, or that nobody sees, are
     written as escapes; lines of what a policy, a model or a tool wrote begin with a bar. Where nobody answers, because
@@ -59,6 +63,10 @@ class AskInTerminal(ObjectInterpretation[Any, Any]):
         # One question at a time. It is held while a person thinks, and never while an operation is performed.
         self._asking = threading.Lock()
 
+    @implements(Tool.__apply__)
+    def call_external(self, tool: Tool, /, *args: Any, **kwargs: Any) -> Any:
+        return called(tool, args, kwargs)
+
     @implements(request_approval)
     def request_approval(self, question: Question) -> Answer:
         with self._asking:
@@ -72,6 +80,8 @@ class AskInTerminal(ObjectInterpretation[Any, Any]):
 
     def _decided(self, question: Question, effect: ProposedEffect) -> Answer:
         self._write("\n".join(_shown(question, effect, self._width)) + "\n")
+        if question.returns is not None and effect.tool is not None:
+            return self._fetched(effect.tool)
         while True:
             said = self._read("Approve (y), refuse (n), or amend the arguments (a)? ")
             if said is None:
@@ -86,6 +96,21 @@ class AskInTerminal(ObjectInterpretation[Any, Any]):
                         return Answer(arguments=amended)
                 case _:
                     self._write("Please answer y, n or a.\n")
+
+    def _fetched(self, tool: Tool[..., Any]) -> Answer:
+        """The result of an external tool, which the person knows or finds out."""
+        while True:
+            said = self._read("Its result, as JSON (nothing to refuse): ")
+            if said is None:
+                return _NOBODY
+            if not said.strip():
+                return Answer(approved=False, reason=self._read("Why not? ") or "")
+            try:
+                result_of(tool, said)
+            except AnswerError as error:
+                self._write(f"That cannot be used:\n{apart(str(error), self._width)}\n")
+            else:
+                return Answer(text=said)
 
     def _amended(self, effect: ProposedEffect) -> Mapping[str, Any] | None:
         """The arguments that they change; None if nothing came of it."""
