@@ -100,7 +100,10 @@ def base_of(base: Any) -> Any:
         base = base._function
     if isinstance(base, type):
         if type(base) is OfMetaclasses or type.__subclasscheck__(type, base):
-            raise TypeError("a metaclass cannot be made here.")
+            raise TypeError(
+                "a metaclass cannot be made here; `__init_subclass__` sees each class that derives from one, "
+                "and a decorator may change a class or keep its only object."
+            )
         guarded(base)
         if is_model(base) or not all(map(_is_fit, base.__mro__)):
             raise TypeError(f"a class here cannot derive from `{base.__name__}`.")

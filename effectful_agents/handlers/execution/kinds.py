@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import sys
+import tomllib
 import types
 from collections.abc import Callable
 from typing import Any, override
@@ -175,7 +176,10 @@ _CLOSED_TYPES = frozenset(
     }
 )
 _OPEN_TYPES = frozenset(
-    {types.GenericAlias, types.UnionType, types.MappingProxyType, types.SimpleNamespace, io.StringIO, io.BytesIO}
+    {
+        *(types.GenericAlias, types.UnionType, types.MappingProxyType, types.SimpleNamespace),
+        *(io.StringIO, io.BytesIO, tomllib.TOMLDecodeError),
+    }
 )
 
 
@@ -184,7 +188,9 @@ class SafeModule(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         known = ", ".join(sorted(one for one in vars(self) if not one.startswith("_")))
-        raise AttributeError(f"`{self.__name__}.{name}` is not available here. `{self.__name__}` has: {known}.")
+        path = f"{self.__name__}.{name}"
+        advice = instead("in a module", path)
+        raise AttributeError(f"`{path}` is not available here{advice}. `{self.__name__}` has: {known}.")
 
     @override
     def __setattr__(self, name: str, value: Any) -> None:

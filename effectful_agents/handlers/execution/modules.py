@@ -7,7 +7,6 @@ shares, evaluates texts, or makes classes of them; some of it comes back in a ve
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import importlib
 import types
@@ -223,8 +222,10 @@ def guarded_import(
     module = safe_module(name)
     if fromlist:
         for each in fromlist:
-            with contextlib.suppress(AttributeError):
+            try:
                 check_value(getattr(module, each))
+            except AttributeError as error:
+                raise ImportError(str(error), name=name) from None
         return module
     return safe_module(name.partition(".")[0])
 
