@@ -1,8 +1,8 @@
 """Special attributes and builtins that code may use where it writes them out, in versions that lead nowhere.
 
 `x.__class__` is what `type(x)` gives. `vars(x)` is a dictionary of the attributes that may be read; what is
-written into it is written to the object as if by an assignment. That of a class cannot be written to. `error.__cause__` gives errors that the code has met
-or made.
+written into it is written to the object as if by an assignment. That of a class cannot be written to, and
+`x.__annotations__` is a copy. `error.__cause__` gives errors that the code has met or made.
 """
 
 from __future__ import annotations
