@@ -84,7 +84,6 @@ _MODULES: Mapping[str, str] = {
     "sys": _NO_INTERPRETER,
     "zlib": "nothing here packs or unpacks; `hashlib` makes checksums, and `base64` makes texts of bytes",
     "typing_extensions": "`typing` has what there is",
-    "secrets": "`random` and `uuid` have what there is",
     "dateutil": "use `datetime`",
     "xml": "`html.parser` and `re` read what is marked up",
     "bs4": "`html.parser` and `re` read what is marked up",
@@ -112,7 +111,9 @@ _MODULES: Mapping[str, str] = {
 
 _IN_MODULES: Mapping[str, str] = {
     "time.sleep": "nothing here waits; leave it out, or count the seconds in a variable",
-    "random.SystemRandom": "use `random.Random`",
+    "random.SystemRandom": "use `secrets`, or `random.Random`",
+    "secrets.SystemRandom": "use `secrets.choice` and `secrets.randbelow`",
+    "secrets.randbits": "use `secrets.randbelow(2**k)`",
     "csv.register_dialect": "give `reader` and `writer` a class that derives from `csv.Dialect`, or its settings",
     "calendar.setfirstweekday": "use `calendar.TextCalendar(6)`, whose weeks begin on a Sunday",
     "calendar.prmonth": "use `print(calendar.month(year, month))`",

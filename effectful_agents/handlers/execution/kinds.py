@@ -84,6 +84,7 @@ ALLOWED_MODULES = frozenset(
         "queue",
         "random",
         "re",
+        "secrets",
         "shlex",
         "statistics",
         "string",
@@ -137,7 +138,7 @@ _INSIDE = frozenset(
 ) | {
     name.partition(".")[0]
     for name in ALLOWED_MODULES
-    - {"ast", "fnmatch", "io", "keyword", "pprint", "shlex", "tomllib", "types", "urllib.parse"}
+    - {"ast", "fnmatch", "io", "keyword", "pprint", "secrets", "shlex", "tomllib", "types", "urllib.parse"}
 }
 """Where the classes and functions of the allowed modules are defined. Of those that are taken out here only single
 functions and classes are of use: others in there open files, or make functions of code."""

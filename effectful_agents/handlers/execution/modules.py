@@ -102,6 +102,7 @@ _NAMES: Mapping[str, Any] = {
     "triangular uniform vonmisesvariate weibullvariate",
     "re": "A ASCII DOTALL I IGNORECASE M MULTILINE Match NOFLAG Pattern PatternError RegexFlag S U UNICODE VERBOSE X "
     "compile error escape findall finditer fullmatch match search split sub subn",
+    "secrets": "choice compare_digest randbelow token_bytes token_hex token_urlsafe",
     "shlex": "join quote split",
     "statistics": "NormalDist StatisticsError correlation covariance fmean geometric_mean harmonic_mean kde "
     "kde_random linear_regression mean median median_grouped median_high median_low mode multimode pstdev pvariance "
