@@ -35,10 +35,10 @@ report = "\\n".join(f"{level:<8}{n:>3}" for level, n in counts.most_common())
 
 LOOPS = {
     "arithmetic": "total = 0\nfor i in range(20_000):\n    total += i * i % 7\n",
-    "items of a list": "xs = list(range(1_000))\nfor i in range(20_000):\n    xs[i % 1_000] = xs[(i + 1) % 1_000] + 1\n",
+    "items": "xs = list(range(1_000))\nfor i in range(20_000):\n    xs[i % 1_000] = xs[(i + 1) % 1_000] + 1\n",
     "calls": "def f(x):\n    return x + 1\nn = 0\nwhile n < 20_000:\n    n = f(n)\n",
     "methods": "found = []\nfor i in range(20_000):\n    found.append(i)\n",
-    "attributes": "class P:\n    def __init__(self):\n        self.x = 1\np = P()\nfor i in range(20_000):\n    p.x; p.x\n",
+    "attributes": "class P:\n    x = 1\np = P()\nfor i in range(20_000):\n    p.x; p.x\n",
     "texts": "parts = [f'{i:>5}' for i in range(20_000)]\n",
     "a comprehension": "squares = [i * i for i in range(20_000) if i % 3]\n",
     "recursion": "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(18)\n",
