@@ -57,8 +57,8 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     There are no files, no network and no processes, and no `open`, `input`, `eval`, `exec`, `compile`, `globals` or
     `locals`. You may define the methods of operators and protocols in your classes. Of other special attributes there
     are `type(x).__name__`, `vars(x)`, `x.__annotations__`, and `error.__cause__` and `error.__context__`; the rest,
-    such as `__mro__` or `__traceback__`, cannot be read. Names with one leading underscore are like any others. Outside of
-    functions you may `await` an asynchronous tool; there is no `async`, no `except*` and no `import *`. A field of
+    such as `__mro__` or `__traceback__`, cannot be read. Names with one leading underscore are like any others. Outside
+    of functions you may `await` an asynchronous tool; there is no `async`, no `except*` and no `import *`. A field of
     `str.format` names its argument and goes no further; an f-string may. Raise an `Exception` to say that something
     failed: `SystemExit` and its like are not there.
 
