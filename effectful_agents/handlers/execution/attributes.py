@@ -194,8 +194,10 @@ def _checked_object(obj: Any, kind: type, name: str) -> Any:
 
 
 def _is_absent(function: Any, kind: type, name: str) -> bool:
-    """Whether a function of the code has no such attribute, and none that is kept back either."""
-    return kind is types.FunctionType and function.__builtins__ is RESTRICTED and not hasattr(kind, name)
+    """Whether a function has no such attribute, and none that is kept back either: a default counts then."""
+    if kind is types.FunctionType and function.__builtins__ is RESTRICTED:
+        return not hasattr(kind, name)
+    return not hasattr(kind, name) and not hasattr(function, name)
 
 
 def _check_operation(operation: Any, name: str) -> None:

@@ -100,10 +100,15 @@ def base_of(base: Any) -> Any:
         base = base._function
     if isinstance(base, type):
         if type(base) is OfMetaclasses or type.__subclasscheck__(type, base):
-            raise TypeError("a metaclass cannot be made here.")
+            raise TypeError(
+                "a metaclass cannot be made here; `__init_subclass__` sees each class that derives from one, "
+                "and a decorator may change a class or keep its only object."
+            )
         guarded(base)
-        if is_model(base) or not all(map(_is_fit, base.__mro__)):
-            raise TypeError(f"a class here cannot derive from `{base.__name__}`.")
+        if is_model(base):
+            raise TypeError(f"a class here cannot derive from the model `{base.__name__}`; write one that holds it.")
+        if not all(map(_is_fit, base.__mro__)):
+            raise TypeError(f"a class here cannot derive from `{base.__name__}`; write one that holds it.")
     else:
         # A generic class with its arguments, or an alias: what stands for it among the bases is its class.
         if is_own(type(base)) or isinstance(base, types.SimpleNamespace):

@@ -186,6 +186,9 @@ def _builtins() -> dict[str, Any]:
         "repr": showing.repr_,
         "ascii": showing.ascii_,
     }
+    for name, value in own.items():
+        if isinstance(value, types.FunctionType):
+            value.__name__ = value.__qualname__ = name  # as it is called in what the code prints
     for value in (*found.values(), *own.values()):
         VETTED.add(id(value))
     calls.DIRECT |= {id(type_), id(showing.repr_), id(showing.ascii_)}

@@ -15,6 +15,10 @@ _NO_NETWORK = "nothing here reaches the network; use the tools that you have"
 _NO_MACHINE = "nothing here reaches the machine; use the values and tools that you have"
 _NO_THREADS = "code here runs in one thread, one thing after the other"
 _ARRAYS = "use lists with `statistics`, `math` and `itertools`"
+_NO_INTERPRETER = (
+    "nothing here reaches the interpreter; `math.inf` is more than each number, `print` writes, "
+    "and the limit of recursion stays as it is"
+)
 _ERRORS = "`type(error).__name__`, `error.args` and `error.__cause__` say what went wrong"
 
 _NAMES: Mapping[str, str] = {
@@ -45,7 +49,7 @@ _ATTRIBUTES: Mapping[str, str] = {
     "__class__": "write `type(x)`",
     "__dict__": "write `vars(x)`, or `getattr` and `setattr`",
     "__module__": "all that you define is in `__main__`",
-    "__annotations__": "use `typing.get_type_hints`, or `dataclasses.fields`",
+    "__annotations__": "it can only be read; annotate where you define",
     "__import__": "write an `import` statement",
     "__traceback__": _ERRORS,
     "__mro__": "`isinstance` and `issubclass` tell what a class derives from",
@@ -60,6 +64,8 @@ _ATTRIBUTES: Mapping[str, str] = {
     "__getattribute__": "define `__getattr__`, or a property",
     "__dir__": "`dir(value)` works for every object",
     "__prepare__": "use `__init_subclass__`, `__set_name__` or a decorator of the class",
+    "__subclasshook__": "`register` adds a class to an abstract one, and `runtime_checkable` looks at what it has",
+    "__match_args__": "name what you match, or derive from a `dataclass`",
     "__instancecheck__": "derive from the class, or compare what you need",
     "__subclasscheck__": "derive from the class, or compare what you need",
     **dict.fromkeys(("__aenter__", "__aexit__", "__aiter__", "__anext__", "__await__"), _NO_ASYNC),
@@ -68,21 +74,63 @@ _ATTRIBUTES: Mapping[str, str] = {
 
 _MODULES: Mapping[str, str] = {
     **dict.fromkeys(("os", "pathlib", "shutil", "glob", "tempfile", "fileinput", "zipfile", "tarfile", "gzip"), _FILES),
-    **dict.fromkeys(("sys", "subprocess", "platform", "signal", "ctypes", "resource", "gc"), _NO_MACHINE),
+    **dict.fromkeys(("subprocess", "platform", "signal", "ctypes", "resource", "gc"), _NO_MACHINE),
     **dict.fromkeys(("socket", "http", "requests", "httpx", "aiohttp", "urllib", "ssl", "smtplib"), _NO_NETWORK),
     **dict.fromkeys(("threading", "multiprocessing", "concurrent", "asyncio", "trio", "anyio"), _NO_THREADS),
     **dict.fromkeys(("numpy", "pandas", "scipy", "polars"), _ARRAYS),
     **dict.fromkeys(("pickle", "marshal", "shelve", "yaml"), "`json` writes and reads values"),
     **dict.fromkeys(("traceback", "inspect", "dis"), _ERRORS),
     **dict.fromkeys(("logging", "warnings"), "`print` what you want to see"),
+    "sys": _NO_INTERPRETER,
     "zlib": "nothing here packs or unpacks; `hashlib` makes checksums, and `base64` makes texts of bytes",
     "typing_extensions": "`typing` has what there is",
-    "secrets": "`random` and `uuid` have what there is",
     "dateutil": "use `datetime`",
     "xml": "`html.parser` and `re` read what is marked up",
     "bs4": "`html.parser` and `re` read what is marked up",
     "importlib": "write an `import` statement",
     "builtins": "call them by their names",
+    **dict.fromkeys(("pydantic", "attrs", "attr", "msgspec"), "use `dataclasses`"),
+    **dict.fromkeys(("unittest", "pytest", "doctest"), "`assert` what is to hold"),
+    **dict.fromkeys(("timeit", "cProfile", "profile", "sched"), "`time.perf_counter` measures"),
+    **dict.fromkeys(("argparse", "optparse", "getopt", "getpass", "atexit"), "use the values that you have"),
+    **dict.fromkeys(("weakref", "contextvars"), "keep values in attributes and dictionaries"),
+    **dict.fromkeys(("sqlite3", "dbm"), "keep rows in lists and dictionaries; `itertools.groupby` and `sorted` query"),
+    "bz2": "nothing here packs or unpacks",
+    "lzma": "nothing here packs or unpacks",
+    "codecs": "texts have `encode`, and bytes have `decode`",
+    "configparser": "`tomllib.loads` reads settings, or `re` and `str.partition`",
+    "locale": "`f'{number:,}'` writes the thousands apart",
+    "more_itertools": "use `itertools`",
+    "reprlib": "use `textwrap.shorten`",
+    "sortedcontainers": "`bisect.insort` keeps a list in order",
+    "sympy": "use `fractions`, `math` and `cmath`",
+    "networkx": "use `graphlib`, or a dictionary of sets",
+    "tokenize": "`re` finds tokens",
+}
+
+
+_IN_MODULES: Mapping[str, str] = {
+    "time.sleep": "nothing here waits; leave it out, or count the seconds in a variable",
+    "random.SystemRandom": "use `secrets`, or `random.Random`",
+    "secrets.SystemRandom": "use `secrets.choice` and `secrets.randbelow`",
+    "secrets.randbits": "use `secrets.randbelow(2**k)`",
+    "csv.register_dialect": "give `reader` and `writer` a class that derives from `csv.Dialect`, or its settings",
+    "calendar.setfirstweekday": "use `calendar.TextCalendar(6)`, whose weeks begin on a Sunday",
+    "calendar.prmonth": "use `print(calendar.month(year, month))`",
+    "calendar.prcal": "use `print(calendar.calendar(year))`",
+    "ast.parse": "no source is taken apart here; write a small parser, `re` finds its tokens",
+    "collections.UserString": "derive from `str`",
+    "contextlib.asynccontextmanager": _NO_ASYNC,
+    "contextlib.redirect_stderr": "`redirect_stdout` takes what is printed",
+    "hashlib.pbkdf2_hmac": "use `hmac.new` in a loop",
+    "hashlib.scrypt": "use `hmac.new` in a loop",
+    "io.TextIOWrapper": "`io.StringIO` takes and holds text",
+    "io.open": _FILES,
+    "types.new_class": "write a `class` statement",
+    "types.coroutine": _NO_ASYNC,
+    "tomllib.load": "use `tomllib.loads`",
+    "uuid.uuid1": "use `uuid.uuid4`",
+    "uuid.getnode": "use `uuid.uuid4`",
 }
 
 
@@ -92,7 +140,7 @@ def instead(kind: str, name: str) -> str:
     >>> instead("name", "globals")
     ': keep what you want to look up by name in a dictionary of your own'
     """
-    told = {"name": _NAMES, "attribute": _ATTRIBUTES, "module": _MODULES}[kind]
+    told = {"name": _NAMES, "attribute": _ATTRIBUTES, "module": _MODULES, "in a module": _IN_MODULES}[kind]
     advice = told.get(name.partition(".")[0] if kind == "module" else name)
     return f": {advice}" if advice else ""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import sys
+import tomllib
 import types
 from collections.abc import Callable
 from typing import Any, override
@@ -83,6 +84,7 @@ ALLOWED_MODULES = frozenset(
         "queue",
         "random",
         "re",
+        "secrets",
         "shlex",
         "statistics",
         "string",
@@ -136,7 +138,7 @@ _INSIDE = frozenset(
 ) | {
     name.partition(".")[0]
     for name in ALLOWED_MODULES
-    - {"ast", "fnmatch", "io", "keyword", "pprint", "shlex", "tomllib", "types", "urllib.parse"}
+    - {"ast", "fnmatch", "io", "keyword", "pprint", "secrets", "shlex", "tomllib", "types", "urllib.parse"}
 }
 """Where the classes and functions of the allowed modules are defined. Of those that are taken out here only single
 functions and classes are of use: others in there open files, or make functions of code."""
@@ -175,7 +177,10 @@ _CLOSED_TYPES = frozenset(
     }
 )
 _OPEN_TYPES = frozenset(
-    {types.GenericAlias, types.UnionType, types.MappingProxyType, types.SimpleNamespace, io.StringIO, io.BytesIO}
+    {
+        *(types.GenericAlias, types.UnionType, types.MappingProxyType, types.SimpleNamespace),
+        *(io.StringIO, io.BytesIO, tomllib.TOMLDecodeError),
+    }
 )
 
 
@@ -184,7 +189,9 @@ class SafeModule(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         known = ", ".join(sorted(one for one in vars(self) if not one.startswith("_")))
-        raise AttributeError(f"`{self.__name__}.{name}` is not available here. `{self.__name__}` has: {known}.")
+        path = f"{self.__name__}.{name}"
+        advice = instead("in a module", path)
+        raise AttributeError(f"`{path}` is not available here{advice}. `{self.__name__}` has: {known}.")
 
     @override
     def __setattr__(self, name: str, value: Any) -> None:

@@ -7,7 +7,6 @@ shares, evaluates texts, or makes classes of them; some of it comes back in a ve
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import importlib
 import types
@@ -103,6 +102,7 @@ _NAMES: Mapping[str, Any] = {
     "triangular uniform vonmisesvariate weibullvariate",
     "re": "A ASCII DOTALL I IGNORECASE M MULTILINE Match NOFLAG Pattern PatternError RegexFlag S U UNICODE VERBOSE X "
     "compile error escape findall finditer fullmatch match search split sub subn",
+    "secrets": "choice compare_digest randbelow token_bytes token_hex token_urlsafe",
     "shlex": "join quote split",
     "statistics": "NormalDist StatisticsError correlation covariance fmean geometric_mean harmonic_mean kde "
     "kde_random linear_regression mean median median_grouped median_high median_low mode multimode pstdev pvariance "
@@ -223,8 +223,10 @@ def guarded_import(
     module = safe_module(name)
     if fromlist:
         for each in fromlist:
-            with contextlib.suppress(AttributeError):
+            try:
                 check_value(getattr(module, each))
+            except AttributeError as error:
+                raise ImportError(str(error), name=name) from None
         return module
     return safe_module(name.partition(".")[0])
 

@@ -15,12 +15,16 @@ from effectful_agents.handlers.execution.kept_back import KEPT_BACK, instead
 from effectful_agents.handlers.execution.names import is_identifier
 from effectful_agents.handlers.execution.nodes import at, call
 
-__all__ = ["READ", "NamingPolicy"]
+__all__ = ["INHERITED", "READ", "NamingPolicy"]
 
-READ = frozenset({"__cause__", "__context__", "__notes__", "__class__", "__dict__"})
+READ = frozenset({"__annotations__", "__cause__", "__context__", "__notes__", "__class__", "__dict__"})
 """Special attributes that may be read with a dot, in versions of their own (`reading`)."""
 
+INHERITED = frozenset({"__copy__", "__deepcopy__", "__delete__", "__get__", "__getattr__", "__set__", "__set_name__"})
+"""Special methods that may be read of `super()` alone, where a class of the code defines them."""
+
 _ASYNC = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
+_CONSTANTS = {"__name__": "__main__", "__debug__": True}
 _LOOKS = frozenset({"isinstance", "issubclass"})
 
 
@@ -58,8 +62,8 @@ class NamingPolicy(DisplayPolicy):
             self.check_name(node, node.id)
             return node
         self.used_names[node.id] = True
-        if node.id == "__name__":
-            return at(node, ast.Constant("__main__"))
+        if node.id in _CONSTANTS:
+            return at(node, ast.Constant(_CONSTANTS[node.id]))
         if node in self._exceptions_named and node.id not in self._bound:
             return call(node, "_catchable_")
         if not is_identifier(node.id):
@@ -89,7 +93,7 @@ class NamingPolicy(DisplayPolicy):
         """What reads a special attribute, if it may be read here."""
         if not isinstance(node.ctx, ast.Load):
             return None
-        if node.attr in READ and node not in self._patterns:
+        if (node.attr in READ or (node.attr in INHERITED and _is_super(node.value))) and node not in self._patterns:
             return call(node, "_special_", self.visit(node.value), ast.Constant(node.attr))
         return None
 
@@ -118,6 +122,10 @@ class NamingPolicy(DisplayPolicy):
             super().not_allowed(node)
 
 
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+
+
 def _bound_by(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.Name(name, ast.Store() | ast.Del()):
@@ -131,10 +139,12 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
 
 
 def _named_by(pattern: ast.AST) -> Iterator[ast.AST]:
-    """The name in a pattern, which may have a dot, and where there is no room for a call."""
+    """The name in a pattern, which may have a dot, and others that are not to be read by a guard."""
     match pattern:
         case ast.MatchValue(name) | ast.MatchClass(name):
             yield name
+        case ast.Subscript(ast.Attribute(_, "__annotations__") as name, _, ast.Store() | ast.Del()):
+            yield name  # what is read is a copy
 
 
 def _is_base_exception(node: ast.AST) -> bool:

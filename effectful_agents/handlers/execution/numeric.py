@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import random
+import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -161,6 +162,39 @@ for _symbol, _name in (
 ):
     replace(getattr(operator, _name))(_inplace(_symbol))
 replace(operator.iconcat)(_inplace("+="))
+
+
+# --- random numbers of the system ---------------------------------------------------------------------------------
+
+
+def _index(n: Any) -> int:
+    n = operator.index(exact_count(n))
+    check_count(n)
+    return n
+
+
+@replace(secrets.randbelow)
+def randbelow(exclusive_upper_bound: Any) -> int:
+    """`secrets.randbelow`."""
+    return secrets.randbelow(operator.index(exact_count(exclusive_upper_bound)))
+
+
+@replace(secrets.token_bytes)
+def token_bytes(nbytes: Any = None) -> bytes:
+    """`secrets.token_bytes`."""
+    return secrets.token_bytes(None if nbytes is None else _index(nbytes))
+
+
+@replace(secrets.token_hex)
+def token_hex(nbytes: Any = None) -> str:
+    """`secrets.token_hex`."""
+    return secrets.token_hex(None if nbytes is None else _index(nbytes))
+
+
+@replace(secrets.token_urlsafe)
+def token_urlsafe(nbytes: Any = None) -> str:
+    """`secrets.token_urlsafe`."""
+    return secrets.token_urlsafe(None if nbytes is None else _index(nbytes))
 
 
 class _Random(random.Random):

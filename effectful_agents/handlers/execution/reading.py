@@ -1,8 +1,8 @@
 """Special attributes and builtins that code may use where it writes them out, in versions that lead nowhere.
 
 `x.__class__` is what `type(x)` gives. `vars(x)` is a dictionary of the attributes that may be read; what is
-written into it is written to the object as if by an assignment. `error.__cause__` gives errors that the code has met
-or made.
+written into it is written to the object as if by an assignment. That of a class cannot be written to, and
+`x.__annotations__` is a copy. `error.__cause__` gives errors that the code has met or made.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from effectful_agents.handlers.execution.kinds import (
 from effectful_agents.handlers.execution.limits import is_stopped
 from effectful_agents.handlers.execution.metaclasses import type_
 from effectful_agents.handlers.execution.names import is_attribute
-from effectful_agents.handlers.execution.naming import READ
+from effectful_agents.handlers.execution.naming import INHERITED, READ
 from effectful_agents.handlers.execution.streams import mapped
 from effectful_agents.runtime import Operation
 
@@ -151,8 +151,10 @@ def _is_described(obj: Any, name: str) -> bool:
     return False
 
 
-def _attributes_of(obj: Any) -> dict[str, Any]:
+def _attributes_of(obj: Any) -> Any:
     kind = type(obj)
+    if isinstance(obj, type) and is_own(obj):
+        return types.MappingProxyType(_in_class(obj))
     if not hasattr(obj, "__dict__"):
         raise AttributeError(f"a `{kind.__name__}` has no attributes of its own.")
     if is_closed(kind) or kind in CALLABLES or issubclass(kind, type | types.ModuleType | Operation):
@@ -184,8 +186,25 @@ def _readable(obj: Any, values: dict[Any, Any]) -> dict[str, Any]:
     return found
 
 
-def vars_(obj: Any) -> dict[str, Any]:
-    """`vars`, of an object."""
+def _in_class(cls: type) -> dict[str, Any]:
+    """What stands in a class of the code, as far as it may be read; what makes an attribute of it is there itself."""
+    found: dict[str, Any] = {}
+    for name, value in list(vars(cls).items()):
+        if type(name) is str and is_attribute(name):
+            try:
+                check_name(cls, name)
+                as_it_is = type(value) in _MAKES_ATTRIBUTES or is_own(type(value))
+                found[name] = check_value(value) if as_it_is else get_attribute(cls, name)
+            except (AttributeError, ImportError, TypeError):
+                continue  # what is not available is not there
+    return found
+
+
+_MAKES_ATTRIBUTES = frozenset({property, classmethod, staticmethod})
+
+
+def vars_(obj: Any) -> Any:
+    """`vars`, of an object or a class."""
     try:
         return _attributes_of(obj)
     except AttributeError:
@@ -196,6 +215,43 @@ def dir_(value: Any) -> list[str]:
     """`dir`, of a value: the names that may be read."""
     value = check_value(value)
     return sorted(name for name in builtins.dir(value) if type(name) is str and is_attribute(name))
+
+
+# --- functions and classes ----------------------------------------------------------------------------------------
+
+
+def _annotations_of(obj: Any) -> dict[str, Any]:
+    """`obj.__annotations__`: a copy, as others evaluate the texts in the real one."""
+    owner: Any = getattr(obj, "__func__", obj) if type(obj) is types.MethodType else obj
+    if type(owner) is types.FunctionType:
+        if owner.__builtins__ is RESTRICTED:
+            return dict(owner.__annotations__)
+        raise TypeError(f"the annotations of `{owner.__name__}` are not available here.")
+    classes = (owner,) if isinstance(owner, type) else type(owner).__mro__
+    for cls in classes:
+        if is_own(cls) and (found := vars(cls).get("__annotations__")) is not None:
+            return dict(found)
+    if isinstance(owner, type) and is_own(owner):
+        return {}
+    name = getattr(owner, "__name__", type(owner).__name__)
+    raise AttributeError(f"`__annotations__` of `{name}` is not available here.")
+
+
+def _inherited(name: str) -> Callable[[Any], Any]:
+    """A special method that `super()` finds in a class of the code."""
+
+    def read(obj: Any) -> Any:
+        if type(obj) is not super or not is_own(obj.__thisclass__):
+            raise AttributeError(f"`{name}` is only available of `super()` here.")
+        ancestors = obj.__self_class__.__mro__
+        for cls in ancestors[ancestors.index(obj.__thisclass__) + 1 :]:
+            if name in vars(cls):
+                if is_own(cls):
+                    return check_value(getattr(obj, name))
+                break
+        raise AttributeError(f"'super' object has no attribute '{name}' that a class of yours defines.")
+
+    return read
 
 
 # --- errors -------------------------------------------------------------------------------------------------------
@@ -241,14 +297,18 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "__cause__": _chained("__cause__"),
     "__context__": _chained("__context__"),
     "__notes__": _notes,
+    "__annotations__": _annotations_of,
 }
 assert _READ.keys() == READ
 SPECIAL.update(_READ)
+# By a name that is a value it is only to be looked at: what was written there would be lost.
+SPECIAL["__annotations__"] = lambda obj: types.MappingProxyType(_annotations_of(obj))
+_INHERITED = {name: _inherited(name) for name in INHERITED}
 
 
 def special(obj: Any, name: str) -> Any:
     """A special attribute, where it is read with a dot."""
-    return _READ[name](obj)
+    return (_READ.get(name) or _INHERITED[name])(obj)
 
 
 # --- names --------------------------------------------------------------------------------------------------------

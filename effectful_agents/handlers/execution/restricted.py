@@ -5,7 +5,6 @@ import __future__
 
 import ast
 import builtins
-import copy
 import dataclasses
 import inspect
 import weakref
@@ -28,6 +27,7 @@ from effectful_agents.handlers.execution.isolation import IsolatedRun, require
 from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, SANDBOX, is_closed
 from effectful_agents.handlers.execution.limits import Limits, running
 from effectful_agents.handlers.execution.names import is_identifier
+from effectful_agents.handlers.execution.nodes import copied
 from effectful_agents.handlers.execution.policy import RestrictedPythonPolicy
 from effectful_agents.handlers.execution.printing import not_redirected
 from effectful_agents.handlers.execution.standard import EVALUATE
@@ -56,9 +56,9 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
 
     There are no files, no network and no processes, and no `open`, `input`, `eval`, `exec`, `compile`, `globals` or
     `locals`. You may define the methods of operators and protocols in your classes. Of other special attributes there
-    are `type(x).__name__`, `vars(x)` of an object, and `error.__cause__` and `error.__context__`; the rest, such as
-    `__mro__` or `__traceback__`, cannot be read. Names with one leading underscore are like any others. Outside of
-    functions you may `await` an asynchronous tool; there is no `async`, no `except*` and no `import *`. A field of
+    are `type(x).__name__`, `vars(x)`, `x.__annotations__`, and `error.__cause__` and `error.__context__`; the rest,
+    such as `__mro__` or `__traceback__`, cannot be read. Names with one leading underscore are like any others. Outside
+    of functions you may `await` an asynchronous tool; there is no `async`, no `except*` and no `import *`. A field of
     `str.format` names its argument and goes no further; an f-string may. Raise an `Exception` to say that something
     failed: `SystemExit` and its like are not there.
 
@@ -137,7 +137,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
     ) -> CodeType:
         # Not by `compile_restricted`: it drops the flags, and has the code inherit the future imports of its own
         # module, so that every annotation would silently become a text.
-        tree = ast.parse(source, filename, mode) if isinstance(source, str) else copy.deepcopy(source)
+        tree = ast.parse(source, filename, mode) if isinstance(source, str) else copied(source)
         policy = self.policy()
         if isinstance(policy, RestrictedPythonPolicy):
             policy.annotations_are_text = bool(flags & __future__.annotations.compiler_flag)
