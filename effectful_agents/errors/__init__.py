@@ -21,7 +21,7 @@
       TypeCheckerError             the operator: a type checker could not run
       CodeStopped                  the model: code that it wrote reached one of its limits
       LimitExceeded                the operator: a limit was reached
-      PeerError                    the operator: a server or agent of somebody else's failed or cannot be reached: `peer`
+      PeerError                    the operator: a server or agent of somebody else failed or cannot be reached: `peer`
       Denied                       the operator: a policy ended the run
       StepDenied                   the model: a policy, or a person, did not allow one step
       GovernanceRefused            the operator: a rule refused what was said, asked or drafted
