@@ -19,7 +19,7 @@ usage: effectful-agents run SCRIPT [options]
        effectful-agents fork ID [--at STEP] [--as NEW] --database PATH
        effectful-agents export ID --database PATH
        effectful-agents delete ID --database PATH
-       effectful-agents serve gateway [SCRIPT] [options]
+       effectful-agents serve (gateway | mcp) [SCRIPT] [options]
        effectful-agents approvals DB [show ID | approve ID | refuse ID [WHY] | amend ID JSON | answer ID TEXT]
 
 commands:
@@ -32,7 +32,7 @@ commands:
   fork      make a run of the beginning of another one
   export    print the journal of a run as lines of JSON
   delete    forget a run
-  serve     offer models and tools to programs that hold no keys
+  serve     offer models and tools to programs that hold no keys, a script to MCP clients
   approvals list what runs ask people, and wait with; show one question, or answer it
 
 `effectful-agents COMMAND --help` explains the options.

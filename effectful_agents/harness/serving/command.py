@@ -12,14 +12,16 @@ __all__ = ["main"]
 
 _USAGE = """\
 usage: effectful-agents serve gateway [SCRIPT] [options]
+       effectful-agents serve mcp SCRIPT [options]
 
 kinds:
   gateway  models and tools for programs that hold no keys
+  mcp      the tools, skills and agents of a script for MCP clients
 
 `effectful-agents serve KIND --help` explains the options.
 """
 
-_KINDS = ("gateway",)
+_KINDS = ("gateway", "mcp")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -11,7 +11,9 @@ from typing import Any
 from effectful_agents.errors import ConfigurationError
 from effectful_agents.harness.launcher import read_script, stack_of
 from effectful_agents.harness.loading import load
+from effectful_agents.harness.manifest import handler_named
 from effectful_agents.harness.stack import Harness
+from effectful_agents.runtime import Interpretation, Layers
 from effectful_agents.types import Skill, Tool
 from effectful_agents.types.walk import is_agent, tools_in_scope
 
@@ -44,6 +46,19 @@ class Published:
     def stack(self, **more: Any) -> Harness:
         """A standard stack by the options; `more` takes the place of some of them, such as a `run_id`."""
         return stack_of({**self.options, **more})
+
+    def stack_with(self, names: Sequence[str]) -> Interpretation:
+        """The same, with handlers inside of it that the script makes, by their names, the outermost first.
+
+        Raises:
+            ConfigurationError: The script has no such handler.
+        """
+        return Layers(self.stack(), *(handler_named(self.module, name) for name in names))
+
+    @property
+    def named_tools(self) -> list[Tool[..., Any]]:
+        """The tools, each with the name by which it is offered."""
+        return [tool if name == tool.__name__ else tool.named(name) for name, tool in self.tools.items()]
 
 
 def publish(script: str, options: Mapping[str, Any], only: Sequence[str] = (), *, required: bool = True) -> Published:

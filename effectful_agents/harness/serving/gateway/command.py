@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,13 +11,12 @@ from effectful_agents.errors import ConfigurationError, MissingDependencyError, 
 from effectful_agents.handlers.delegation.seam.performing import PerformingGateway
 from effectful_agents.harness.launcher import fail, one_line, stack_of
 from effectful_agents.harness.loading import NotLoaded
-from effectful_agents.harness.manifest import handler_named
 from effectful_agents.harness.options import add_stack_options, options_of, stack_parser
 from effectful_agents.harness.serving.gateway.clients import Client, Clients, new_token, read_clients, token_hash
 from effectful_agents.harness.serving.gateway.seat import Seat
 from effectful_agents.harness.serving.gateway.spending import Ledger
 from effectful_agents.harness.serving.published import publish
-from effectful_agents.runtime import Interpretation, Layers
+from effectful_agents.runtime import Interpretation
 from effectful_agents.types import Tool
 
 __all__ = ["main"]
@@ -44,9 +42,6 @@ FILE of --clients is TOML, or JSON, with a table for each program:
     %(prog)s --new-token
     %(prog)s policy.py --with rules --model gpt-5-mini --clients clients.toml --database spent.db
 """
-_LAST_SECONDS = 10
-"""How long requests that are on their way may take when the gateway is told to end."""
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclasses.dataclass
@@ -115,9 +110,8 @@ def _server(settings: _Settings, options: dict[str, Any]) -> Callable[[], int]:
         ConfigurationError: Something has to be written otherwise.
     """
     try:
-        import uvicorn  # noqa: PLC0415 - of an extra
-
-        from effectful_agents.harness.serving.gateway.app import application  # noqa: PLC0415 - of the same
+        from effectful_agents.harness.serving.gateway.app import application  # noqa: PLC0415 - of an extra
+        from effectful_agents.harness.serving.listening import listen, log_to_stderr  # noqa: PLC0415 - of the same
     except ImportError as error:
         raise MissingDependencyError(
             "`serve gateway` needs the extra `web`: pip install 'effectful-agents[web]'"
@@ -132,41 +126,21 @@ def _server(settings: _Settings, options: dict[str, Any]) -> Callable[[], int]:
     ledger = Ledger(settings.database)
     seats = {client.name: _seat(client, stack, tools, ledger, settings) for client in clients}
     app = application(clients, lambda client: seats[client.name], max_body=settings.max_body)
-    config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_LAST_SECONDS,
-    )
 
     def serve() -> int:
-        _log_to_stderr()
-        if settings.host not in _LOOPBACK:
-            print("note: tokens cross in the clear; put a proxy with TLS before other machines.", file=sys.stderr)
+        log_to_stderr()
         if token:
             print(f"token: {token}", file=sys.stderr)
-        server = _Server(config)
         try:
-            server.run()
-        except SystemExit:  # it could not listen, and has been logged
-            return fail(f"nobody can listen at {settings.host}:{settings.port}.", code=1)
-        except KeyboardInterrupt:  # it has ended in order, and hands the signal on
-            return 0
+            return listen(app, settings.host, settings.port, announce=_announce, told="tokens cross")
         finally:
             ledger.close()
-        return 0 if server.started else 1
-
-    class _Server(uvicorn.Server):
-        async def startup(self, sockets: Any = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                port = self.servers[0].sockets[0].getsockname()[1]
-                print(f"serving at http://{settings.host}:{port}", file=sys.stderr, flush=True)
 
     return serve
+
+
+def _announce(address: str) -> None:
+    print(f"serving at {address}", file=sys.stderr, flush=True)
 
 
 def _one_client(token: str) -> Clients:
@@ -180,9 +154,7 @@ def _performing(settings: _Settings, options: dict[str, Any]) -> tuple[Interpret
             raise ConfigurationError("`--with` and `--only` name what a SCRIPT has, and there is none.")
         return stack_of(options), []
     published = publish(settings.script, options, settings.only, required=False)
-    handlers = [handler_named(published.module, name) for name in settings.handlers]
-    tools = [tool if name == tool.__name__ else tool.named(name) for name, tool in published.tools.items()]
-    return Layers(published.stack(), *handlers), tools
+    return published.stack_with(settings.handlers), published.named_tools
 
 
 def _seat(
@@ -197,11 +169,3 @@ def _seat(
         settings=settings.allow_setting,
     )
     return Seat(client, gateway, stack, ledger)
-
-
-def _log_to_stderr() -> None:
-    shown = logging.StreamHandler(sys.stderr)
-    shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log = logging.getLogger("effectful_agents")
-    log.addHandler(shown)
-    log.setLevel(logging.INFO)
