@@ -14,6 +14,7 @@ from effectful_agents.runtime.handling import handler
 from effectful_agents.runtime.helper_loop import in_helper_loop
 from effectful_agents.runtime.installed import installed
 from effectful_agents.runtime.layers import Layers, coproduct
+from effectful_agents.runtime.loops import in_event_loop
 from effectful_agents.runtime.operation import Operation
 from effectful_agents.runtime.propagating import propagate
 from effectful_agents.runtime.several import in_tasks, in_threads
@@ -48,6 +49,7 @@ __all__ = [
     "fwd",
     "handler",
     "implements",
+    "in_event_loop",
     "in_helper_loop",
     "in_tasks",
     "in_threads",

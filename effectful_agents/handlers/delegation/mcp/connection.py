@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from effectful_agents.errors import AgentsError, ConfigurationError, PeerError
 from effectful_agents.handlers.delegation.mcp.life import Answering, Life, Served, Transport
 from effectful_agents.handlers.delegation.mcp.results import said
-from effectful_agents.runtime import can_wait, in_helper_loop, wait
+from effectful_agents.runtime import can_wait, in_event_loop, in_helper_loop, wait
 
 __all__ = ["Connection", "GivenSession", "Reached", "over_http", "over_stdio"]
 
@@ -113,8 +113,13 @@ class OwnedConnection:
         return wait(in_helper_loop(lambda: self._performed(ask, timeout, again=again, caller=here)))
 
     def close(self) -> None:
-        if self._life is not None:
+        life = self._life
+        if life is None:
+            return
+        if can_wait() or not in_event_loop():
             wait(in_helper_loop(self._closed))
+        else:  # of a block in an `async def`, where nobody can wait for it: it ends by itself
+            asyncio.run_coroutine_threadsafe(self._closed(), life.loop)
 
     async def _closed(self) -> None:
         life, self._life = self._life, None
@@ -188,7 +193,7 @@ class GivenSession:
         """Await something in the loop of the session."""
         if can_wait():
             return wait(make())
-        if self._loop is None or not self._loop.is_running() or self._loop is _running():
+        if self._loop is None or not self._loop.is_running() or in_event_loop():
             raise ConfigurationError(
                 f"the session of `{self.peer}` belongs to an event loop, in which this cannot wait for it. Call the "
                 "skill there, by `await acall(skill, …)`, or make the tools by `MCPTools.stdio` or `MCPTools.http`, "
@@ -203,13 +208,6 @@ class GivenSession:
 
     def close(self) -> None:
         """Whoever made it ends it."""
-
-
-def _running() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 @contextlib.contextmanager

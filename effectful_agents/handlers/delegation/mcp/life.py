@@ -65,6 +65,9 @@ class Life:
         protocol: How the version of the protocol is agreed on.
         answering: Who answers what the server asks.
         on_change: Called when it says that its tools are others now.
+
+    Attributes:
+        loop: The event loop in which it is.
     """
 
     def __init__(
@@ -75,9 +78,9 @@ class Life:
         self._served: list[Served] = []
         self._leaving = asyncio.Event()
         self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         # Not in the context of whoever happens to be first: nothing of theirs is to be kept for good.
-        self._task = self._loop.create_task(self._own(transport, protocol), context=contextvars.Context())
+        self._task = self.loop.create_task(self._own(transport, protocol), context=contextvars.Context())
 
     @property
     def client(self) -> Client:
@@ -85,7 +88,7 @@ class Life:
 
     @property
     def is_open(self) -> bool:
-        return not self._leaving.is_set() and not self._task.done() and self._loop is asyncio.get_running_loop()
+        return not self._leaving.is_set() and not self._task.done() and self.loop is asyncio.get_running_loop()
 
     async def begun(self) -> None:
         await asyncio.shield(self._client)

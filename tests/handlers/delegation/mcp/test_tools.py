@@ -195,6 +195,16 @@ def test_from_asyncio_trio_and_threads(shared):
     assert seen == ["noted: y"] * 4
 
 
+def test_a_block_in_asynchronous_code_begins_and_ends_the_connection(address):
+    async def note() -> Any:
+        model = ScriptedModel(calls("box_pid"), "ok")
+        with handler(STACK), handler(model), handler(reached(address)):
+            return await acall(ask, "?")
+
+    assert asyncio.run(note()) == "ok"
+    assert trio.run(note) == "ok"
+
+
 def test_a_call_that_is_cancelled_ends_at_once(shared):
     async def cancelled() -> None:
         with handler(STACK), handler(ScriptedModel(calls("box_slow", seconds=60), "late")), handler(shared):
