@@ -181,6 +181,11 @@ class Tool[**P, T](Operation[P, T]):
         return None
 
     @property
+    def resumes(self) -> bool:
+        """Whether a call that was under way when its run ended is gone on with by calling again."""
+        return self.external or self.skill is not None
+
+    @property
     def own_name(self) -> str:
         """The name that it was defined with, whatever name it is offered by."""
         function = self.function

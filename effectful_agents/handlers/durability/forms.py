@@ -170,7 +170,7 @@ class ToolForm(Form[ToolStep]):
             asked,
             repeatable=call.tool.idempotent or step.denied is not None,
             again=(call.tool.rerun or isinstance(call.tool, Skill)) and step.denied is None,
-            goes_on=(call.tool.external or call.tool.skill is not None) and step.denied is None,
+            goes_on=call.tool.resumes and step.denied is None,
         )
         self._step = step
         self._call: DecodedToolCall[Any] = call
@@ -241,7 +241,7 @@ class DirectForm(Form[Any]):
     def __init__(self, step_id: str, tool: Tool[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         asked = {"arguments": arguments(tool.arguments_of(*args, **kwargs)), "direct": True}
         super().__init__(step_id, "tool", tool.__name__, digest(asked), asked, repeatable=tool.idempotent)
-        self.again, self.goes_on = tool.rerun, tool.external
+        self.again, self.goes_on = tool.rerun, tool.resumes and tool.skill is None
         self._tool = tool
 
     @property
