@@ -19,6 +19,8 @@ from effectful_agents.operations.telling import ask_aside
 __all__ = ["Asked"]
 
 _LONGEST_QUESTION = 4_000
+_MOST_TOKENS = 8_192
+"""Of a reply that a server has asked for."""
 _STOPPED = {"stop": "endTurn", "length": "maxTokens", "tool_calls": "toolUse"}
 
 
@@ -91,7 +93,7 @@ def _request(params: Any) -> Any:
         messages.insert(0, {"role": "system", "content": params.system_prompt})
     settings = {"temperature": params.temperature, "stop": params.stop_sequences}
     given = {name: value for name, value in settings.items() if value is not None}
-    return {"messages": messages, "max_tokens": params.max_tokens, **given}
+    return {"messages": messages, "max_tokens": max(1, min(params.max_tokens, _MOST_TOKENS)), **given}
 
 
 def _text_of(content: Any) -> str:

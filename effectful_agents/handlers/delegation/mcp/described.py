@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 import keyword
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from effectful_agents.encoding import tool_codec
 from effectful_agents.errors import AgentsError
+from effectful_agents.handlers.delegation.mcp.schemas import tamed
 from effectful_agents.messages.text import printable_lines, printable_text
 from effectful_agents.types import Risk, Tool
 
@@ -24,7 +25,6 @@ _LONGEST_NAME = 64
 _DIGEST = 6
 # Characters.
 _LONGEST_DESCRIPTION = 8_000
-_LARGEST_SCHEMA = 100_000
 _TYPES: Mapping[str, Any] = {
     "string": str,
     "integer": int,
@@ -65,19 +65,24 @@ def names_for(names: Iterable[str], prefix: str) -> dict[str, str]:
     """The names by which a model knows tools, by those that the server gives them: short, unique, and identifiers.
 
     >>> names_for(["read-file", "read.file", "list"], "fs")
-    {'read-file': 'fs_read_file', 'read.file': 'fs_read_file_f74a46', 'list': 'fs_list'}
+    {'read-file': 'fs_read_file_a00b4b', 'read.file': 'fs_read_file_dd32cd', 'list': 'fs_list'}
     """
-    taken: dict[str, str] = {}
-    for name in dict.fromkeys(names):
-        plain = re.sub(r"[^A-Za-z0-9_]", "_", f"{prefix}_{name}" if prefix else name)
-        if not plain or not plain[0].isalpha() or keyword.iskeyword(plain):
-            plain = f"mcp_{plain}"
-        if len(plain) > _LONGEST_NAME or plain in taken.values():
+    plain = {name: _plain(f"{prefix}_{name}" if prefix else name) for name in names}
+    counted = Counter(one[: _LONGEST_NAME - _DIGEST - 1] for one in plain.values())
+    made: dict[str, str] = {}
+    for name, one in plain.items():
+        # By itself, and not by its place in the list: that may be another one the next time.
+        if len(one) > _LONGEST_NAME or counted[one[: _LONGEST_NAME - _DIGEST - 1]] > 1:
             digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
-            plain = f"{plain[: _LONGEST_NAME - _DIGEST - 1]}_{digest}"
-        if plain not in taken.values():
-            taken[name] = plain
-    return taken
+            one = f"{one[: _LONGEST_NAME - _DIGEST - 1]}_{digest}"
+        if one not in made.values():
+            made[name] = one
+    return made
+
+
+def _plain(name: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return plain if plain and plain[0].isalpha() and not keyword.iskeyword(plain) else f"mcp_{plain}"
 
 
 def made_tool(described: Any, name: str, call: Call, risk: Callable[[Any], Risk], peer: str) -> Tool[..., Any] | None:
@@ -91,7 +96,6 @@ def made_tool(described: Any, name: str, call: Call, risk: Callable[[Any], Risk]
         peer: The server.
     """
     own, annotations = described.name, described.annotations
-    schema = described.input_schema
 
     def function(**arguments: Any) -> Any:
         return call(own, _given(arguments, schema))
@@ -99,9 +103,7 @@ def made_tool(described: Any, name: str, call: Call, risk: Callable[[Any], Risk]
     reads = annotations is not None and annotations.read_only_hint is True
     repeats = reads or (annotations is not None and annotations.idempotent_hint is True)
     try:
-        size = len(json.dumps(schema))
-        if size > _LARGEST_SCHEMA:
-            raise AgentsError(f"its schema has {size:,} characters")
+        schema = tamed(described.input_schema)
         function.__signature__ = _signature(schema)  # ty: ignore[missing-attribute]
         function.__annotations__ = {"return": Any}
         tool = Tool.define(

@@ -124,6 +124,8 @@ class Life:
                 cache=None,
             )
             async with client, _listening(client, self._on_change):
+                # A schema of the server may have patterns that take for ever, and holds all threads: `MCPTools` checks.
+                client.session.validate_tool_result = _unchecked
                 self._client.set_result(client)
                 await self._leaving.wait()
         except BaseException as error:
@@ -262,6 +264,10 @@ async def _listening(client: Client, on_change: Callable[[], None]) -> AsyncGene
             yield
         finally:
             task.cancel()
+
+
+async def _unchecked(name: str, result: Any) -> None:
+    pass
 
 
 async def _log_of(params: Any) -> None:

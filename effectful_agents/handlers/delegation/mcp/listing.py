@@ -9,7 +9,7 @@ from typing import Any
 from mcp import Client
 from mcp_types import PaginatedRequestParams
 
-from effectful_agents.handlers.delegation.mcp.results import MCPPrompt, MCPResource
+from effectful_agents.handlers.delegation.mcp.results import MCPPrompt, MCPResource, cut
 
 __all__ = ["prompts_of", "resources_of", "tools_of"]
 
@@ -33,11 +33,11 @@ async def resources_of(client: Any) -> list[MCPResource]:
     if client.server_capabilities.resources is None:
         return []
     whole = [
-        MCPResource(str(one.uri), one.name, one.description or "", one.mime_type or "")
+        MCPResource(str(one.uri), cut(one.name), cut(one.description), one.mime_type or "")
         for one in await _pages(_session(client).list_resources, "resources")
     ]
     return whole + [
-        MCPResource(one.uri_template, one.name, one.description or "", one.mime_type or "", is_template=True)
+        MCPResource(one.uri_template, cut(one.name), cut(one.description), one.mime_type or "", is_template=True)
         for one in await _pages(_session(client).list_resource_templates, "resource_templates")
     ]
 
@@ -52,7 +52,7 @@ async def prompts_of(client: Any) -> list[MCPPrompt]:
 def _prompt(described: Any) -> MCPPrompt:
     arguments = described.arguments or []
     required = frozenset(one.name for one in arguments if one.required)
-    return MCPPrompt(described.name, described.description or "", tuple(one.name for one in arguments), required)
+    return MCPPrompt(described.name, cut(described.description), tuple(one.name for one in arguments), required)
 
 
 async def _pages(method: Callable[..., Any], field: str) -> list[Any]:

@@ -10,11 +10,29 @@ from typing import Any
 
 from effectful_agents.errors import PeerError
 from effectful_agents.messages import ContentPart, Message
-from effectful_agents.messages.text import printable_text, safe_text
+from effectful_agents.messages.text import printable_lines, printable_text, safe_text
 
-__all__ = ["MCPPrompt", "MCPResource", "messages_of", "parts_of", "said", "value_of"]
+__all__ = ["MCPPrompt", "MCPResource", "cut", "messages_of", "parts_of", "said", "size_of", "value_of"]
 
 _LONGEST_ERROR = 4_000
+_LONGEST_DESCRIPTION = 2_000
+
+
+def cut(text: str | None) -> str:
+    """What a server says of something, for a model: not long, and without what steers a terminal."""
+    return printable_lines(text or "")[:_LONGEST_DESCRIPTION]
+
+
+def size_of(blocks: Iterable[Any]) -> int:
+    """Characters of the contents of a server, of whatever kind they are."""
+    size = 0
+    for block in blocks:
+        resource = getattr(block, "resource", block)
+        held = (
+            getattr(one, name, None) for one in (block, resource) for name in ("text", "data", "blob", "description")
+        )
+        size += sum(len(text) for text in held if isinstance(text, str))
+    return size
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

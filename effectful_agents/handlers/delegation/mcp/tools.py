@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import json
 import logging
 import math
@@ -14,7 +16,8 @@ from typing import Any, Self
 from mcp import Client, ClientSession
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from effectful_agents.errors import OptionError, PeerError
+from effectful_agents.encoding.handwritten import held_to
+from effectful_agents.errors import EncodingError, OptionError, PeerError
 from effectful_agents.handlers.delegation.mcp.asked import Asked
 from effectful_agents.handlers.delegation.mcp.connection import (
     Connection,
@@ -30,8 +33,10 @@ from effectful_agents.handlers.delegation.mcp.results import (
     MCPResource,
     messages_of,
     resource_parts,
+    size_of,
     value_of,
 )
+from effectful_agents.handlers.delegation.mcp.schemas import tamed
 from effectful_agents.messages import ContentPart, Message
 from effectful_agents.messages.text import printable_text
 from effectful_agents.operations.call_context import current_call_context
@@ -46,6 +51,34 @@ _log = logging.getLogger("effectful_agents.mcp")
 
 type Progress = Callable[[str, float, float | None, str | None], None]
 """Gets the tool, how far it is, how far it goes, and what it says, as far as the server tells."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Made:
+    """A tool that was made of what the server says.
+
+    Attributes:
+        key: What it was made of.
+        tool: The tool.
+        output: The schema of its result, as the server has it; None where it has none.
+    """
+
+    key: str
+    tool: Tool[..., Any]
+    output: Mapping[str, Any] | None
+
+    @functools.cached_property
+    def _problems(self) -> Callable[[Any], list[str]]:
+        if self.output is None:
+            return lambda value: []
+        return held_to(tamed(self.output), "the schema of the result")
+
+    def problem(self, value: Any) -> str:
+        """What keeps a structured value from fitting the schema; empty for nothing."""
+        try:
+            return "; ".join(self._problems(value))
+        except EncodingError as error:
+            return str(error)
 
 
 class MCPTools(ObjectInterpretation[Any, Any]):
@@ -110,7 +143,7 @@ class MCPTools(ObjectInterpretation[Any, Any]):
         self._on_progress = on_progress
         self._most = max_bytes
         self._tools = ToolSet()
-        self._made: dict[str, tuple[str, Tool[..., Any]]] = {}
+        self._made: dict[str, _Made] = {}
         self._reading: Sequence[Tool[..., Any]] = ()
         self._installed = 0
         self._counting = threading.Lock()
@@ -227,9 +260,8 @@ class MCPTools(ObjectInterpretation[Any, Any]):
         Raises:
             PeerError: There is none of this name.
         """
-        found = (
-            next((tool for tool in self.tools if name == tool.__name__), None) or self._made.get(name, ("", None))[1]
-        )
+        offered = {tool.__name__: tool for tool in self.tools}
+        found = self._made[name].tool if name in self._made else offered.get(name)
         if found is None:
             known = ", ".join(f"`{tool.__name__}`" for tool in self.tools[:50])
             raise PeerError(f"`{self.peer}` has no tool `{name}`; it has {known or 'none'}.", peer=self.peer)
@@ -261,22 +293,23 @@ class MCPTools(ObjectInterpretation[Any, Any]):
         prefix = own_name if self._prefix is None else self._prefix
         wanted = {tool.name: tool for tool in described if self._only is None or tool.name in self._only}
         names = names_for(wanted, prefix)
-        made: dict[str, tuple[str, Tool[..., Any]]] = {}
+        made: dict[str, _Made] = {}
         for name, offered_as in names.items():
             key = f"{offered_as} {wanted[name].model_dump_json()}"
-            kept = self._made.get(name, ("", None))
-            same = kept[1] if kept[0] == key else None
-            tool = same or made_tool(wanted[name], offered_as, self._called, self._risk, self.peer)
-            if tool is not None:
-                made[name] = key, tool
+            kept = self._made.get(name)
+            if kept is None or kept.key != key:
+                tool = made_tool(wanted[name], offered_as, self._called, self._risk, self.peer)
+                kept = None if tool is None else _Made(key, tool, wanted[name].output_schema)
+            if kept is not None:
+                made[name] = kept
         self._made = made
-        tools = [tool for _, tool in made.values()]
+        tools = [one.tool for one in made.values()]
         tools += self._readers(prefix) if self._offers_resources else ()
         # The same set for the same tools, so that what was made of it stays.
         return self._tools if tuple(tools) == self._tools.order else ToolSet(tools)
 
     def _called(self, name: str, arguments: dict[str, Any]) -> Any:
-        _, tool = self._made.get(name, ("", None))
+        made = self._made.get(name)
         meta: Any = current_call_context().headers() or None
 
         async def progress(done: float, total: float | None, message: str | None) -> None:
@@ -287,21 +320,20 @@ class MCPTools(ObjectInterpretation[Any, Any]):
         async def ask(client: Any) -> Any:
             return await client.call_tool(name, arguments, progress_callback=progress, meta=meta)
 
-        result = self._perform(ask, again=tool is not None and tool.idempotent)
-        self._check_size(result, name)
+        result = self._perform(ask, again=made is not None and made.tool.idempotent)
+        structured = 0 if result.structured_content is None else len(json.dumps(result.structured_content))
+        self._check_size(size_of(result.content) + structured, f"the result of `{name}`")
+        if made is not None and not result.is_error and (problem := made.problem(result.structured_content)):
+            raise PeerError(f"the result of `{name}` does not fit its schema: {problem}", peer=self.peer)
         try:
             return value_of(result, self.peer, name)
         except ValueError as error:
             raise PeerError(f"the result of `{name}` cannot be used: {error}", peer=self.peer) from error
 
-    def _check_size(self, result: Any, name: str) -> None:
-        size = sum(len(getattr(block, "text", "") or getattr(block, "data", "") or "") for block in result.content)
-        size += sum(len(getattr(getattr(one, "resource", None), "blob", "")) for one in result.content)
-        size += len(json.dumps(result.structured_content)) if result.structured_content is not None else 0
+    def _check_size(self, size: int, what: str) -> None:
         if size > self._most:
             raise PeerError(
-                f"the result of `{name}` has {size:,} characters, and `max_bytes` is {self._most:,}. Ask it for less.",
-                peer=self.peer,
+                f"{what} has {size:,} characters, and `max_bytes` is {self._most:,}. Ask it for less.", peer=self.peer
             )
 
     def _perform(self, ask: Callable[[Any], Any], *, again: bool = False) -> Any:
@@ -328,6 +360,7 @@ class MCPTools(ObjectInterpretation[Any, Any]):
             return await client.read_resource(uri)
 
         contents = self._perform(ask, again=True).contents
+        self._check_size(size_of(contents), f"`{printable_text(uri)}`")
         try:
             return [part for one in contents for part in resource_parts(one)]
         except ValueError as error:
@@ -351,8 +384,10 @@ class MCPTools(ObjectInterpretation[Any, Any]):
         async def ask(client: Any) -> Any:
             return await client.get_prompt(name, arguments)
 
+        messages = self._perform(ask, again=True).messages
+        self._check_size(size_of(one.content for one in messages), f"the prompt `{name}`")
         try:
-            return messages_of(self._perform(ask, again=True).messages)
+            return messages_of(messages)
         except ValueError as error:
             raise PeerError(f"the prompt `{name}` cannot be used: {error}", peer=self.peer) from error
 

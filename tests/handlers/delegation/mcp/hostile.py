@@ -41,6 +41,13 @@ async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
             return types.ListToolsResult(tools=[*tools, tool("long", description="y" * 1_000_000 + "\x1b[2J")])
         case "lies":
             return types.ListToolsResult(tools=[tool("lie", output_schema={"type": "object", "required": ["x"]})])
+        case "slow":
+            slow = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}}
+            deep: Any = {"type": "object", "$defs": {"d0": {"type": "string"}}}
+            for level in range(1, 40):
+                deep["$defs"][f"d{level}"] = {"anyOf": [{"$ref": f"#/$defs/d{level - 1}"}] * 2}
+            deep["properties"] = {"x": {"$ref": "#/$defs/d39"}}
+            return types.ListToolsResult(tools=[tool("slow", slow, output_schema=slow), tool("deep", deep)])
         case "silent":
             await anyio.sleep(600)
     return types.ListToolsResult(tools=[tool("gone"), tool("bad_picture"), tool("nothing"), tool("exact")])
@@ -53,6 +60,8 @@ async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
         case "bad_picture":
             block = types.ImageContent(type="image", data="not base64!", mime_type="image/png")
             return types.CallToolResult(content=[block])
+        case "slow":
+            return types.CallToolResult(content=[], structured_content={"x": "a" * 60 + "!"})
         case "lie":
             return types.CallToolResult(content=[], structured_content={"y": 1})
     return types.CallToolResult(content=[])

@@ -55,8 +55,9 @@ def huge() -> str:
 
 
 @server.tool()
-async def slow(seconds: float) -> str:
+async def slow(ctx: Context, seconds: float) -> str:
     """Take a while."""
+    await ctx.report_progress(0, None, "begun")
     await anyio.sleep(seconds)
     return "done"
 
@@ -151,7 +152,7 @@ def notes() -> str:
 @server.resource("notes://{name}")
 def one_note(name: str) -> str:
     """One note."""
-    return f"note {name}"
+    return "x" * 300_000 if name == "huge" else f"note {name}"
 
 
 @server.prompt()

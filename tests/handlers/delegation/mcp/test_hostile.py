@@ -86,6 +86,20 @@ def test_schemas_that_cannot_be_used_are_left_out_and_named(caplog):
 
 
 @pytest.mark.slow
+def test_a_schema_that_would_be_checked_for_ever_ends_nothing():
+    with handler(hostile("slow")) as box, handler(harness(eval_provider="none")):
+        assert [tool.__name__ for tool in box.tools] == ["h_slow"]
+        assert box.tool("slow")(x="a" * 60 + "!") == {"x": "a" * 60 + "!"}
+
+
+def test_names_do_not_depend_on_the_order_of_the_list():
+    names = ["a-b", "a.b", "c", "x" * 70 + "1", "x" * 70 + "2"]
+    made = names_for(names, "fs")
+    assert made == names_for(names[::-1], "fs")
+    assert made["c"] == "fs_c"
+
+
+@pytest.mark.slow
 def test_results_that_lie_or_cannot_be_read_are_errors_of_the_tool():
     with handler(hostile("lies")) as box, pytest.raises(PeerError):
         box.tool("lie")()

@@ -142,6 +142,8 @@ def test_a_call_that_takes_too_long_is_an_error_and_the_server_stays(shared, mon
 def test_a_result_that_is_too_large_is_refused(shared):
     with pytest.raises(PeerError, match="max_bytes"):
         shared.tool("huge")()
+    with pytest.raises(PeerError, match="max_bytes"):
+        shared.read_resource("notes://huge")
 
 
 def test_resources_and_prompts(shared):
@@ -205,17 +207,21 @@ def test_a_block_in_asynchronous_code_begins_and_ends_the_connection(address):
     assert trio.run(note) == "ok"
 
 
-def test_a_call_that_is_cancelled_ends_at_once(shared):
+def test_a_call_that_is_cancelled_ends_at_once(address):
+    begun = threading.Event()
+    box = reached(address, on_progress=lambda *told: begun.set())
+
     async def cancelled() -> None:
-        with handler(STACK), handler(ScriptedModel(calls("box_slow", seconds=60), "late")), handler(shared):
+        with handler(STACK), handler(ScriptedModel(calls("box_slow", seconds=60), "late")), handler(box):
             task = asyncio.ensure_future(acall(ask, "?"))
-            await asyncio.sleep(0.2)  # it is under way, or about to be
+            await asyncio.to_thread(begun.wait, 30)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-    asyncio.run(asyncio.wait_for(cancelled(), 20))
-    assert shared.tool("note")(text="z") == "noted: z"
+    asyncio.run(asyncio.wait_for(cancelled(), 40))
+    with handler(box):
+        assert box.tool("note")(text="z") == "noted: z"
 
 
 def test_a_resumed_run_does_not_ask_the_server_again(address):
