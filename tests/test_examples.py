@@ -7,6 +7,7 @@ import io
 import json
 import re
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,6 +34,7 @@ NAMES = [
         "fan_out",
         "joke",
         "limerick",
+        "mcp_files",
         "primes",
         "reasoning/countdown",
         "remembering",
@@ -129,6 +131,23 @@ def test_joke_asks_again_for_lines_that_are_too_long(run):
     out, requests = run("joke", *replies)
     assert out.endswith("\nshort\n")
     assert "80" in user_text(requests[1])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("npx") is None, reason="npx is not installed: apt-get install npm")
+def test_mcp_files(run):
+    def folder(request: Any) -> str:
+        return user_text(request).partition("files in ")[2].partition(",")[0]
+
+    out, requests = run(
+        "mcp_files",
+        lambda request: calls("files_list_directory", path=folder(request)),
+        lambda request: calls("files_read_text_file", path=f"{folder(request)}/bolts.txt"),
+        "3",
+    )
+    assert out == "3\n"
+    assert "bolts.txt" in requests[1]["messages"][-1]["content"]
+    assert "In stock: 3." in requests[2]["messages"][-1]["content"]
 
 
 def test_primes(run):

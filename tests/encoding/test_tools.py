@@ -27,6 +27,7 @@ def tool_of(function: Any, **attributes: Any) -> Any:
         __signature__ = inspect.signature(function, eval_str=True)
         description = function.__doc__ or ""
         parameters = None
+        external = False
 
     stand = Stand()
     vars(stand).update(attributes)

@@ -27,17 +27,35 @@ def as_statements(visited: Any) -> list[Any]:
 
 
 def copied(node: Any) -> Any:
-    """A copy of a tree, several times as fast as `copy.deepcopy`; nodes without parts, such as `Load()`, are shared."""
-    if isinstance(node, list):
-        return [copied(part) for part in node]
-    if not isinstance(node, ast.AST) or not (node._fields or node._attributes):
-        return node
-    kind = type(node)
-    made = kind.__new__(kind)  # not by a call: that warns where a part is missing
-    for name in kind._fields:
-        if hasattr(node, name):
-            setattr(made, name, copied(getattr(node, name)))
-    for name in kind._attributes:
-        if hasattr(node, name):
-            setattr(made, name, getattr(node, name))
+    """A copy of a tree, several times as fast as `copy.deepcopy`; nodes without parts, such as `Load()`, are shared.
+
+    Not by recursion: a tree may be as deep as the stack is, and what the collector calls there needs room too.
+    """
+    left: list[tuple[Any, Any]] = []
+    made = _begun(node, left)
+    while left:
+        original, copy = left.pop()
+        if isinstance(original, list):
+            copy.extend(_begun(part, left) for part in original)
+            continue
+        kind = type(original)
+        for name in kind._fields:
+            if hasattr(original, name):
+                setattr(copy, name, _begun(getattr(original, name), left))
+        for name in kind._attributes:
+            if hasattr(original, name):
+                setattr(copy, name, getattr(original, name))
     return made
+
+
+def _begun(node: Any, left: list[tuple[Any, Any]]) -> Any:
+    """A copy without parts, which are left to be copied; anything but a tree itself."""
+    if isinstance(node, list):
+        copy: Any = []
+    elif isinstance(node, ast.AST) and (node._fields or node._attributes):
+        kind = type(node)
+        copy = kind.__new__(kind)  # not by a call: that warns where a part is missing
+    else:
+        return node
+    left.append((node, copy))
+    return copy

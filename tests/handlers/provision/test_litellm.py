@@ -451,7 +451,10 @@ def test_a_setting_that_a_provider_does_not_know(provider: Provider):
     assert provider.requests == []
 
 
-def test_a_package_that_a_provider_needs(provider: Provider):
+def test_a_package_that_a_provider_needs(provider: Provider, monkeypatch: pytest.MonkeyPatch):
+    for name in [name for name in sys.modules if name.startswith("google.auth")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "google.auth", None)
     with pytest.raises(MissingDependencyError, match="pip install"):
         provider.ask(model="vertex_ai/gemini-pro", api_key=None, base_url=None)
 

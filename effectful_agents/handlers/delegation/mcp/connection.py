@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import contextvars
 import dataclasses
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from typing import Any, Protocol
 
@@ -52,7 +53,22 @@ class Connection(Protocol):
 def over_stdio(command: str, args: list[str], env: dict[str, str] | None, cwd: str | None) -> Transport:
     """A server that is a process of its own, and ends with the connection."""
     parameters = StdioServerParameters(command=command, args=args, env=env, cwd=cwd)
-    return lambda: stdio_client(parameters)
+
+    @contextlib.asynccontextmanager
+    async def start() -> AsyncGenerator[Any]:
+        # What stands for standard error here, in a notebook say, need not be a file that a process can write to.
+        with open(_stderr(), "w", closefd=False) as errors:
+            async with stdio_client(parameters, errlog=errors) as streams:
+                yield streams
+
+    return start
+
+
+def _stderr() -> int:
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return 2
 
 
 def over_http(url: str, headers: Callable[[], dict[str, str]], timeout: float) -> Transport:
