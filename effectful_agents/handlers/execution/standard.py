@@ -312,9 +312,17 @@ def field(**options: Any) -> Any:
 
 for _decorator in (
     *(functools.total_ordering, abc.abstractmethod),
-    *(typing.final, typing.runtime_checkable, typing.no_type_check, typing.override, typing.overload),
+    *(typing.final, typing.runtime_checkable, typing.no_type_check, typing.override),
 ):
     _only_own(_decorator)
+
+
+@replace(typing.overload)
+def overload(func: Any) -> Any:
+    """`typing.overload`, which would keep each of them for the whole program."""
+    if not (isinstance(func, FunctionType) and _is_ours(func)) and not isinstance(func, staticmethod | classmethod):
+        raise TypeError("only functions that are defined here can be overloaded here.")
+    return typing._overload_dummy  # ty: ignore[unresolved-attribute]
 
 
 # --- classes that are made of texts -------------------------------------------------------------------------------
