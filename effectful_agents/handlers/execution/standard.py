@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import collections
 import dataclasses
+import decimal
 import functools
 import inspect
 import operator
@@ -373,6 +374,15 @@ def make_dataclass(
     names = {name: stored(value) for name, value in namespace.items()}
     made = dataclasses.make_dataclass(cls_name, fields, bases=bases, namespace=names, module=SANDBOX, **options)
     return _with_guarded_init(made)
+
+
+@replace(decimal.localcontext)
+def localcontext(ctx: decimal.Context | None = None, **options: Any) -> Any:
+    """`decimal.localcontext`."""
+    own = decimal.getcontext().copy() if ctx is None else ctx.copy()
+    for name, value in options.items():
+        set_attribute(own, name, value)
+    return decimal.localcontext(own)
 
 
 class Unwaiting:

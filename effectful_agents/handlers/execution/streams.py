@@ -19,8 +19,8 @@ from effectful_agents.handlers.execution.sizes import check_count, check_size
 __all__ = [
     "LONG",
     "UNCOUNTED",
-    "chain",
     "batched",
+    "chain",
     "counted_values",
     "guarded_iter",
     "guarded_reversed",
