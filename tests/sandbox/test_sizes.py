@@ -290,7 +290,7 @@ HUGE = {
     "from the end, bare": "str.rsplit('a' * 200_000, 'b' + 'a' * 100_000)",
     "yield from": "def g(): yield from range(10 ** 15)\nlist(g())",
     "long tuples of combinations": "import itertools\nitertools.combinations([1], 10 ** 10)",
-    "long tuples of combinations by a name": "import itertools\nitertools.combinations_with_replacement([1], r=10 ** 10)",
+    "long tuples by a name": "import itertools\nitertools.combinations_with_replacement([1], r=10 ** 10)",
     "long tuples of permutations": "import itertools\nitertools.permutations([1], 10 ** 10)",
     "long tuples of products": "import itertools\nitertools.product(*[[1]] * 1_000, repeat=1_000)",
     "long batches": "import itertools\nnext(itertools.batched([1], 10 ** 10))",
@@ -301,7 +301,8 @@ HUGE = {
         "import itertools\nclass I:\n  def __index__(self): return 10 ** 10\nitertools.tee([1], I())"
     ),
     "whitespace of a wrapper": (
-        "import textwrap\nw = textwrap.TextWrapper()\nw.unicode_whitespace_trans = {97: 'b' * 10 ** 4}\nw.wrap('a' * 100)"
+        "import textwrap\nw = textwrap.TextWrapper()\n"
+        "w.unicode_whitespace_trans = {97: 'b' * 10 ** 4}\nw.wrap('a' * 100)"
     ),
     "whitespace of a wrapper of one's own": (
         "import textwrap\nclass W(textwrap.TextWrapper): unicode_whitespace_trans = {97: 'b' * 10 ** 4}\n"

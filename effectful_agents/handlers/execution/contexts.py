@@ -54,9 +54,9 @@ class ExitStack(contextlib.ExitStack):
         super()._push_exit_callback(leave, is_sync)  # ty: ignore[missing-attribute]
 
     def __exit__(self, *details: Any) -> Any:
-        # In a class of the code anything can be in the place of the callbacks; what calls them reads no attribute again.
+        # In a class of the code anything can stand for the callbacks; what calls them reads no attribute again.
         stack: Any = contextlib.ExitStack()
-        stack._exit_callbacks = _Callbacks(self._exit_callbacks)  # ty: ignore[unresolved-attribute]
+        stack._exit_callbacks = _Callbacks(self._exit_callbacks)  # ty: ignore[missing-attribute]
         return stack.__exit__(*details)
 
 

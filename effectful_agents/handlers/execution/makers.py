@@ -53,7 +53,7 @@ def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _check_digests(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise if an object of the code is to compute: the library fills keys up to what it says is the size of a block."""
+    """Raise if an object of the code is to compute: keys are filled up to what it says is the size of a block."""
     for value in (*args, *kwargs.values()):
         made = isinstance(value, str | bytes | bytearray | memoryview) or not (callable(value) or is_own(type(value)))
         if not made and getattr(value, "__module__", None) not in _HASHING:

@@ -323,7 +323,7 @@ def overload(func: Any) -> Any:
     """`typing.overload`, which would keep each of them for the whole program."""
     if not (isinstance(func, FunctionType) and _is_ours(func)) and not isinstance(func, staticmethod | classmethod):
         raise TypeError("only functions that are defined here can be overloaded here.")
-    return typing._overload_dummy  # ty: ignore[unresolved-attribute]
+    return typing._overload_dummy  # ty: ignore[missing-attribute]
 
 
 # --- classes that are made of texts -------------------------------------------------------------------------------

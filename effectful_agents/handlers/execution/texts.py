@@ -438,7 +438,7 @@ class HtmlDiff(difflib.HtmlDiff):
     """`difflib.HtmlDiff`."""
 
     def _tab_newline_replace(self, fromlines: Any, tolines: Any) -> Any:
-        tabsize: Any = self._tabsize  # ty: ignore[unresolved-attribute]
+        tabsize: Any = self._tabsize  # ty: ignore[missing-attribute]
         for line in (*fromlines, *tolines):
             _with_tabs(line, tabsize)
         plain: Any = difflib.HtmlDiff(tabsize=exact(tabsize))
