@@ -13,6 +13,7 @@ import functools
 import json
 import os
 import re
+import traceback
 import typing
 from enum import Enum, Flag, IntFlag
 from pathlib import Path
@@ -102,6 +103,7 @@ def given() -> dict[str, Any]:
         "Mode": Mode,
         "triple": triple,
         "listdir": os.listdir,
+        "format_exception": traceback.format_exception,
         "functions": [os.listdir, os.getcwd],
         "classes": [Path],
         "settings": MappingProxyType({"a": 1}),

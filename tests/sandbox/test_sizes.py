@@ -289,6 +289,52 @@ HUGE = {
     "from the end by map": "list(map(('a' * 200_000).rpartition, ['b' + 'a' * 100_000]))",
     "from the end, bare": "str.rsplit('a' * 200_000, 'b' + 'a' * 100_000)",
     "yield from": "def g(): yield from range(10 ** 15)\nlist(g())",
+    "long tuples of combinations": "import itertools\nitertools.combinations([1], 10 ** 10)",
+    "long tuples by a name": "import itertools\nitertools.combinations_with_replacement([1], r=10 ** 10)",
+    "long tuples of permutations": "import itertools\nitertools.permutations([1], 10 ** 10)",
+    "long tuples of products": "import itertools\nitertools.product(*[[1]] * 1_000, repeat=1_000)",
+    "long batches": "import itertools\nnext(itertools.batched([1], 10 ** 10))",
+    "long batches that an object says": (
+        "import itertools\nclass I:\n  def __index__(self): return 10 ** 10\nnext(itertools.batched([1], I()))"
+    ),
+    "many tees that an object says": (
+        "import itertools\nclass I:\n  def __index__(self): return 10 ** 10\nitertools.tee([1], I())"
+    ),
+    "whitespace of a wrapper": (
+        "import textwrap\nw = textwrap.TextWrapper()\n"
+        "w.unicode_whitespace_trans = {97: 'b' * 10 ** 4}\nw.wrap('a' * 100)"
+    ),
+    "whitespace of a wrapper of one's own": (
+        "import textwrap\nclass W(textwrap.TextWrapper): unicode_whitespace_trans = {97: 'b' * 10 ** 4}\n"
+        "W().wrap('a' * 100)"
+    ),
+    "tabs that a wrapper says late": (
+        "import textwrap\nsaid = []\nclass W(textwrap.TextWrapper):\n"
+        "  tabsize = property(lambda self: said.append(1) or 10 ** (9 * (len(said) > 1)), lambda self, value: None)\n"
+        "W().wrap('\ta')"
+    ),
+    "tabs of a comparison": (
+        "import difflib\nclass D(difflib.HtmlDiff): pass\nd = D()\nd._tabsize = 10 ** 9\nd.make_table(['\ta'], ['b'])"
+    ),
+    "tabs of a comparison at once": "import difflib\ndifflib.HtmlDiff(tabsize=10 ** 9).make_table(['\ta'], ['b'])",
+    "pieces of JSON": (
+        "import json\nclass E(json.JSONEncoder):\n"
+        "  def iterencode(self, o, _one_shot=False): return ['x' * 10 ** 4] * 100\nE().encode([1])"
+    ),
+    "separators of JSON that are told late": (
+        "import json\nsaid = []\nclass E(json.JSONEncoder):\n"
+        "  def tell(self): said.append(1); return ',' if len(said) < 2 else 'x' * 10 ** 4\n"
+        "  item_separator = property(tell, lambda self, value: None)\nE().encode([1] * 1_000)"
+    ),
+    "indents of JSON behind a short list": (
+        "import json\nx = [1] * 1_000\nfor _ in range(90): x = [x]\njson.dumps([[], x], indent=9)"
+    ),
+    "bytes of an __init__": "bytearray().__init__(10 ** 10)",
+    "bytes of a bare __init__": "bytearray.__init__(bytearray(), 10 ** 10)",
+    "bytes of an inherited __init__": ("class B(bytearray):\n  def __init__(self): super().__init__(10 ** 10)\nB()"),
+    "bytes of an __init__ by map": "list(map(bytearray().__init__, [10 ** 10]))",
+    "a list of an __init__": "[].__init__(range(10 ** 10))",
+    "a packing of an __init__": "import struct\nstruct.Struct('b').__init__('10000000000x')",
     "endless own": "class I:\n  def __iter__(self): return self\n  def __next__(self): return 1\nlist(I())",
     "join own": "''.join('a' for _ in iter(int, 1))",
 }
@@ -300,6 +346,27 @@ def test_what_is_too_large_is_not_built(name):
         run(HUGE[name], executor=SMALL)
     assert stopped.value.limit == "size"
     assert isinstance(stopped.value, MemoryError)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "decimal.localcontext(prec=10 ** 9)",
+        "decimal.Context().__init__(prec=10 ** 9)",
+        "decimal.Context.__init__(decimal.Context(), 10 ** 9)",
+    ],
+)
+def test_decimal_numbers_have_no_more_digits_in_whatever_way_a_context_is_made(source):
+    with pytest.raises(ValueError, match="precision"):
+        run(f"import decimal\n{source}")
+
+
+def test_an_object_of_the_code_does_not_compute_a_checksum():
+    with pytest.raises(TypeError, match="digestmod"):
+        run(
+            "import hmac\nclass D:\n  block_size = digest_size = 10 ** 10\n  def update(self, data): pass\n"
+            "hmac.new(b'k', b'm', lambda *data: D())"
+        )
 
 
 def test_code_may_catch_that_a_value_is_too_large():

@@ -22,7 +22,7 @@ from effectful_agents.errors import CodeStopped
 from effectful_agents.handlers.execution.kinds import ALLOWED_MODULES, is_inside
 from effectful_agents.handlers.execution.nesting import Nesting
 
-__all__ = ["alarm", "interrupt", "is_directly_inside", "uninterrupted"]
+__all__ = ["alarm", "interrupt", "is_directly_inside", "quiet", "uninterrupted"]
 
 IsCode = Callable[[FrameType], bool]
 """Whether a frame is one of the code."""
@@ -46,7 +46,7 @@ def alarm(
         is_code: Which frames are of the code.
         error: What is raised from another thread, which can give a class and nothing else.
     """
-    with _quiet():
+    with quiet():
         if (
             hasattr(signal, "setitimer")
             and threading.current_thread() is threading.main_thread()
@@ -222,7 +222,7 @@ _OF_THE_CODE = (CodeStopped, RecursionError)
 
 
 @contextlib.contextmanager
-def _quiet() -> Generator[None]:
+def quiet() -> Generator[None]:
     """Have no message about a stop that was raised where the interpreter throws exceptions away.
 
     The code is stopped at its next step anyway. What else was thrown away is told when no code runs any more.

@@ -366,7 +366,7 @@ def _checked_method(method: Any) -> Any:
     if isinstance(target, _SIZED):
         if name in sizes.FORMATS:
             return functools.partial(sizes.FORMATS[name], target)
-        if name in methods.CHECKS:
+        if name in methods.CHECKS and name != "__init__":  # who calls that one looks at what it keeps, too
             return functools.partial(methods.checked_call, method)
     return method
 

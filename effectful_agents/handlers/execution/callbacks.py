@@ -38,6 +38,7 @@ __all__ = [
     "is_called_inside",
     "is_enumeration",
     "is_form",
+    "is_init",
     "is_made_inside",
     "is_outside",
     "remember_init",
@@ -223,6 +224,8 @@ def calls_nothing(function: Any) -> bool:
         if isinstance(owner, types.ModuleType):
             return owner.__name__ in _ARITHMETIC
         return _is_data(owner if isinstance(owner, type) else type(owner))
+    if is_init(function):
+        return False
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType):
         return _is_data(function.__objclass__)
     if kind is types.MethodWrapperType:
@@ -230,6 +233,12 @@ def calls_nothing(function: Any) -> bool:
     if is_own(kind) or isinstance(function, contextlib.ContextDecorator):
         return False  # it is called by a function of the library that calls what it decorates
     return kind not in (types.FunctionType, types.MethodType)
+
+
+def is_init(function: Any) -> bool:
+    """Whether it is the `__init__` of a class in C: it keeps and builds what a call of the class does."""
+    kind = type(function)
+    return (kind is types.MethodWrapperType or kind is types.WrapperDescriptorType) and function.__name__ == "__init__"
 
 
 _SMALL = frozenset({int, float, bool, enumerate})

@@ -31,6 +31,7 @@ from effectful_agents.handlers.execution.callbacks import (
     calls_nothing,
     is_alias,
     is_called_inside,
+    is_init,
     is_made_inside,
     is_outside,
 )
@@ -138,11 +139,18 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call something that is not the code's own."""
     limits.tick()
     args, kwargs = checked_arguments(function, args, kwargs)
-    inner = _within(function)
+    inner = taking = _within(function)
+    target: tuple[Any, ...] = ()
+    if is_init(inner):
+        if type(inner) is types.WrapperDescriptorType:
+            target, args = tuple(map(check_value, args[:1])), args[1:]
+        inner = taking = inner.__objclass__
+    elif inner is not function:
+        taking = function
     keeps = _keeps(inner)
-    args = tuple([_argument(value, keeps, function) for value in args])
+    args = tuple([_argument(value, keeps, taking) for value in args])
     if kwargs:
-        kwargs = {name: _argument(value, keeps, function) for name, value in kwargs.items()}
+        kwargs = {name: _argument(value, keeps, taking) for name, value in kwargs.items()}
     if keeps and _is_keyed(inner):
         args = tuple([in_pieces(mapped(one) if _fills_mapping(inner) else one) for one in args])
     if isinstance(function, EnumType) and len(args) + len(kwargs) > 1:
@@ -154,7 +162,7 @@ def _outside(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     _check_amounts(inner, args, kwargs)
     if CACHED in (type(function), type(getattr(function, "__func__", None))):
         function = _unkept(function, args, kwargs)
-    made = function(*args, **kwargs)
+    made = function(*target, *args, **kwargs)
     # What came about in it, without a step that counts, is noticed before anything is done with it.
     limits.tick()
     if type(made) in PLAIN:
@@ -251,8 +259,6 @@ def _check_amounts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             sizes.check_size(1000 * value) if type(value) is int and value > 10_000 else None
     elif function is operator.setitem and len(args) == 3 and isinstance(args[1], slice):
         sizes.check_sum(args[0], args[2])
-    elif module == "itertools" and len(args) > 1 and getattr(function, "__name__", "") == "tee":
-        sizes.check_count(args[1])
     elif getattr(function, "__name__", "") in _MEASURED:
         _check_measured(function.__name__, args, kwargs)
     elif module == "fractions" and args:

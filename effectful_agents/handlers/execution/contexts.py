@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from effectful_agents.handlers.execution.attributes import get_attribute
@@ -50,6 +52,33 @@ class ExitStack(contextlib.ExitStack):
             return left(callback, kind, error, traceback)
 
         super()._push_exit_callback(leave, is_sync)  # ty: ignore[missing-attribute]
+
+    def __exit__(self, *details: Any) -> Any:
+        # In a class of the code anything can stand for the callbacks; what calls them reads no attribute again.
+        stack: Any = contextlib.ExitStack()
+        stack._exit_callbacks = _Callbacks(self._exit_callbacks)  # ty: ignore[missing-attribute]
+        return stack.__exit__(*details)
+
+
+class _Callbacks:
+    """The callbacks of a stack, as they are taken from it: only those that were pushed by its methods."""
+
+    def __init__(self, callbacks: Any) -> None:
+        if type(callbacks) is not collections.deque:
+            raise TypeError(f"a `{type(callbacks).__name__}` cannot be the callbacks of a stack here; push them.")
+        self._callbacks = callbacks
+
+    def __len__(self) -> int:
+        return len(self._callbacks)
+
+    def pop(self) -> Any:
+        entry = self._callbacks.pop()
+        if type(entry) is not tuple or getattr(entry[-1], "__code__", None) is not _LEAVE:
+            raise TypeError("the callbacks of a stack are pushed by its methods here.")
+        return entry
+
+
+_LEAVE = next(one for one in ExitStack._push_exit_callback.__code__.co_consts if isinstance(one, CodeType))
 
 
 @replace(contextlib.suppress)

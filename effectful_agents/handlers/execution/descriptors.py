@@ -45,7 +45,7 @@ def checked_descriptor(descriptor: Any) -> Any:
             return sizes.FORMATS[name]
         if name in CASES and owner is str:
             return _checked_case(descriptor)
-        if name in methods.CHECKS:
+        if name in methods.CHECKS and name != "__init__":  # who calls that one looks at what it keeps, too
             return checked_unbound(descriptor)
     return descriptor
 

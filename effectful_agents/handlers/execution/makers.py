@@ -40,6 +40,8 @@ def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
             for part in value if type(value) in (tuple, list) else (value,):
                 if is_own(type(exact(part))) and not callable(part):
                     raise TypeError(f"`{function.__name__}` takes plain values here, not those of a class of your own.")
+    if getattr(function, "__module__", None) == "hmac":
+        _check_digests(args, kwargs)
     _check_types_made(function, args)
     if type(function) in _OTHERS:
         return args, kwargs
@@ -48,6 +50,17 @@ def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     if function is typing.NamedTuple or function is typing.TypedDict:
         return _typed_fields(function, args, kwargs)
     return _namespace(args, kwargs) if _makes_namespace(function) else (args, kwargs)
+
+
+def _check_digests(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise if an object of the code is to compute: keys are filled up to what it says is the size of a block."""
+    for value in (*args, *kwargs.values()):
+        made = isinstance(value, str | bytes | bytearray | memoryview) or not (callable(value) or is_own(type(value)))
+        if not made and getattr(value, "__module__", None) not in _HASHING:
+            raise TypeError("`digestmod` is a name or a function of `hashlib` here.")
+
+
+_HASHING = frozenset({"_blake2", "_hashlib", "_md5", "_sha1", "_sha2", "_sha3", "hashlib"})
 
 
 def _check_types_made(function: Any, args: tuple[Any, ...]) -> None:

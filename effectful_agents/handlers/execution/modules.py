@@ -141,8 +141,10 @@ _COUNTED = ["count", "repeat", "product", "permutations", "combinations", "combi
 _INSTEAD: dict[str, dict[str, Any]] = {
     "itertools": {
         **{name: streams.counted_values(getattr(importlib.import_module("itertools"), name)) for name in _COUNTED},
+        "batched": streams.batched,
         "chain": streams.chain,
         "cycle": streams.cycle,
+        "tee": streams.tee,
     },
     "random": {
         name: getattr(numeric.RANDOM, name) for name in _NAMES["random"].split() if hasattr(numeric.RANDOM, name)

@@ -18,7 +18,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 from effectful_agents.errors import OptionError
 from effectful_agents.generated import parsed, telling_what_is_too_long
 from effectful_agents.handlers.execution import decimals
-from effectful_agents.handlers.execution.alarms import uninterrupted
+from effectful_agents.handlers.execution.alarms import quiet, uninterrupted
 from effectful_agents.handlers.execution.callables import guarded
 from effectful_agents.handlers.execution.environment import BUILTINS
 from effectful_agents.handlers.execution.handing import handed_over
@@ -129,7 +129,7 @@ class RestrictedPythonExecutor(PromptInjectingInterpretation):
         dont_inherit: bool = False,
         optimize: int = -1,
     ) -> CodeType:
-        with telling_what_is_too_long():
+        with telling_what_is_too_long(), quiet():
             return self._compiled(source, filename, mode, flags, optimize)
 
     def _compiled(

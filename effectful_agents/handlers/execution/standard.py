@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import collections
 import dataclasses
+import decimal
 import functools
 import inspect
 import operator
@@ -312,9 +313,17 @@ def field(**options: Any) -> Any:
 
 for _decorator in (
     *(functools.total_ordering, abc.abstractmethod),
-    *(typing.final, typing.runtime_checkable, typing.no_type_check, typing.override, typing.overload),
+    *(typing.final, typing.runtime_checkable, typing.no_type_check, typing.override),
 ):
     _only_own(_decorator)
+
+
+@replace(typing.overload)
+def overload(func: Any) -> Any:
+    """`typing.overload`, which would keep each of them for the whole program."""
+    if not (isinstance(func, FunctionType) and _is_ours(func)) and not isinstance(func, staticmethod | classmethod):
+        raise TypeError("only functions that are defined here can be overloaded here.")
+    return typing._overload_dummy  # ty: ignore[missing-attribute]
 
 
 # --- classes that are made of texts -------------------------------------------------------------------------------
@@ -365,6 +374,15 @@ def make_dataclass(
     names = {name: stored(value) for name, value in namespace.items()}
     made = dataclasses.make_dataclass(cls_name, fields, bases=bases, namespace=names, module=SANDBOX, **options)
     return _with_guarded_init(made)
+
+
+@replace(decimal.localcontext)
+def localcontext(ctx: decimal.Context | None = None, **options: Any) -> Any:
+    """`decimal.localcontext`."""
+    own = decimal.getcontext().copy() if ctx is None else ctx.copy()
+    for name, value in options.items():
+        set_attribute(own, name, value)
+    return decimal.localcontext(own)
 
 
 class Unwaiting:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from types import GeneratorType
 from typing import Any
 
+from effectful_agents.handlers.execution.exact import exact_count
 from effectful_agents.handlers.execution.kinds import is_own, opened
 from effectful_agents.handlers.execution.limits import check, tick
 from effectful_agents.handlers.execution.sizes import check_count, check_size
@@ -18,6 +19,7 @@ from effectful_agents.handlers.execution.sizes import check_count, check_size
 __all__ = [
     "LONG",
     "UNCOUNTED",
+    "batched",
     "chain",
     "counted_values",
     "guarded_iter",
@@ -28,6 +30,7 @@ __all__ = [
     "mapped",
     "stream",
     "taken",
+    "tee",
 ]
 
 LONG = 100_000
@@ -152,11 +155,40 @@ def counted_values(function: Callable[..., Any]) -> Callable[..., Any]:
             if type(value) is range:
                 check_size(len_of(value))
             opened(value)
-        check_count(kwargs.get("repeat"))
+        args, kwargs = _with_length(function, args, kwargs)
         return stream(function(*args, **kwargs))
 
     del counted.__wrapped__
     return counted
+
+
+def _with_length(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """The arguments, with what says how long each of the tuples is: they are so long before anything is in them."""
+    if function in (itertools.count, itertools.repeat):
+        return args, kwargs
+    kwargs = {name: value if name == "iterable" else exact_count(value) for name, value in kwargs.items()}
+    if function is itertools.product:
+        check_count(kwargs.get("repeat"))
+        check_count(len(args) * kwargs.get("repeat", 1))
+        return args, kwargs
+    args = (*args[:1], *map(exact_count, args[1:]))
+    for value in (*args[1:], kwargs.get("r")):
+        check_count(value)
+    return args, kwargs
+
+
+def batched(iterable: Any, n: Any, **options: Any) -> Generator[Any]:
+    """`itertools.batched`."""
+    n = exact_count(n)
+    check_count(n)
+    return stream(itertools.batched(taken(iterable, kept=False), n, **options))
+
+
+def tee(iterable: Any, n: Any = 2, /) -> tuple[Any, ...]:
+    """`itertools.tee`."""
+    n = exact_count(n)
+    check_count(n)
+    return itertools.tee(taken(iterable, kept=False), n)
 
 
 def cycle(values: Any, /) -> Generator[Any]:

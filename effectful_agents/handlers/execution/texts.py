@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import functools
 import json
 import re
@@ -14,6 +15,7 @@ from typing import Any, override
 
 from effectful_agents.handlers.execution import methods
 from effectful_agents.handlers.execution.attributes import get_item
+from effectful_agents.handlers.execution.calls import callee
 from effectful_agents.handlers.execution.exact import exact, exact_count
 from effectful_agents.handlers.execution.growing import check_growth
 from effectful_agents.handlers.execution.keys import check_key
@@ -28,8 +30,9 @@ from effectful_agents.handlers.execution.sizes import (
     format_value,
     length,
 )
+from effectful_agents.handlers.execution.streams import taken
 
-__all__ = ["Formatter", "JSONEncoder", "Template", "TextWrapper"]
+__all__ = ["Formatter", "HtmlDiff", "JSONEncoder", "Template", "TextWrapper"]
 
 
 # --- regular expressions ------------------------------------------------------------------------------------------
@@ -322,6 +325,7 @@ def _counted(answer: Any) -> Any:
 def dumps(obj: Any, *, indent: Any = None, **options: Any) -> str:
     """`json.dumps`."""
     _check_json(obj, indent, options.get("separators"), options.get("ensure_ascii", True))
+    options["cls"] = options.get("cls") or JSONEncoder
     return json.dumps(obj, indent=indent, **_with_counted(options))
 
 
@@ -339,20 +343,28 @@ class JSONEncoder(json.JSONEncoder):
     @override
     def encode(self, o: Any) -> str:
         _check_json(o, self.indent, (self.item_separator, self.key_separator), self.ensure_ascii)
-        return super().encode(o)
+        if isinstance(o, str):
+            return super().encode(o)
+        chunks = list(taken(self.iterencode(o, _one_shot=True), kept=True))  # it may be one of the code's own
+        check_size(sum(map(length, chunks)), "The text")
+        return "".join(chunks)
 
     @override
     def iterencode(self, o: Any, _one_shot: bool = False) -> Any:
-        _check_json(o, self.indent, (self.item_separator, self.key_separator), self.ensure_ascii)
-        # The encoder in C takes `default` along when it is made, before anything is encoded.
-        own, answer = vars(self), self.default
-        before = {"default": own["default"]} if "default" in own else {}
-        own["default"] = _counted(answer)
-        try:
-            return super().iterencode(o, _one_shot)
-        finally:
-            del own["default"]
-            own.update(before)
+        # Each attribute is read once: a property of the code may say something else the next time.
+        indent, separators = exact(self.indent), (exact(self.item_separator), exact(self.key_separator))
+        _check_json(o, indent, separators, self.ensure_ascii)
+        plain = json.JSONEncoder(
+            skipkeys=self.skipkeys,
+            ensure_ascii=self.ensure_ascii,
+            check_circular=self.check_circular,
+            allow_nan=self.allow_nan,
+            sort_keys=self.sort_keys,
+            indent=indent,
+            separators=separators,
+            default=_counted(self.default),
+        )
+        return plain.iterencode(o, _one_shot)
 
 
 JSONEncoder.__module__ = "json.encoder"
@@ -409,6 +421,30 @@ class TextWrapper(textwrap.TextWrapper):
         _check_paragraphs(text, *[getattr(self, name, None) for name in _INDENTING])
         return super().wrap(text)
 
+    def _munge_whitespace(self, text: str) -> str:
+        # Each attribute is read once: a property of the code may say something else the next time.
+        text = exact(text)
+        if self.expand_tabs:
+            text = _with_tabs(text, self.tabsize)
+        return callee(text.translate)(self.unicode_whitespace_trans) if self.replace_whitespace else text
+
+
+def _with_tabs(text: Any, tabsize: Any) -> str:
+    return callee(exact(text).expandtabs)(exact(tabsize))
+
+
+@replace(difflib.HtmlDiff)
+class HtmlDiff(difflib.HtmlDiff):
+    """`difflib.HtmlDiff`."""
+
+    def _tab_newline_replace(self, fromlines: Any, tolines: Any) -> Any:
+        tabsize: Any = self._tabsize  # ty: ignore[missing-attribute]
+        for line in (*fromlines, *tolines):
+            _with_tabs(line, tabsize)
+        plain: Any = difflib.HtmlDiff(tabsize=exact(tabsize))
+        return plain._tab_newline_replace([exact(one) for one in fromlines], [exact(one) for one in tolines])
+
 
 # Like the classes that they stand for, they pass on what they get, and that is looked at.
 TextWrapper.__module__ = "textwrap"
+HtmlDiff.__module__ = "difflib"
