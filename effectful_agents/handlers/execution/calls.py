@@ -33,6 +33,7 @@ from effectful_agents.handlers.execution.callbacks import (
     is_called_inside,
     is_made_inside,
     is_outside,
+    meant,
 )
 from effectful_agents.handlers.execution.decimals import check_fraction, check_made_number
 from effectful_agents.handlers.execution.exact import exact_count
@@ -93,6 +94,8 @@ _SHORT = sizes.WORTH_COUNTING // 3
 
 
 def _slow_callee(function: Any, kind: type) -> Any:
+    if kind in _BOUND and (real := meant(function)) is not function:
+        return callee(real)
     if is_alias(kind):
         guarded(function)
         return callee(function.__origin__)  # itself it would write to what comes out
@@ -105,6 +108,8 @@ def _slow_callee(function: Any, kind: type) -> Any:
         return functools.partial(callee(checked.func), *checked.args, **checked.keywords)
     return functools.partial(_outside, checked)
 
+
+_BOUND = frozenset({types.MethodType, types.MethodWrapperType})
 
 CALLEE.append(callee)
 

@@ -41,6 +41,7 @@ def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
                 if is_own(type(exact(part))) and not callable(part):
                     raise TypeError(f"`{function.__name__}` takes plain values here, not those of a class of your own.")
     _check_types_made(function, args)
+    _check_made_again(function, args)
     if type(function) in _OTHERS:
         return args, kwargs
     if isinstance(function, EnumType):
@@ -66,6 +67,24 @@ def _check_types_made(function: Any, args: tuple[Any, ...]) -> None:
             check_making(owner, key)
     elif is_form(owner) or isinstance(owner, type):
         check_hint(args, kept=True)
+
+
+_FILLED_AGAIN = (BaseException, types.SimpleNamespace)
+
+
+def _check_made_again(function: Any, args: tuple[Any, ...]) -> None:
+    """Raise if the `__init__` of the library would give another content to what is finished: a property, a type.
+
+    The program's own objects have its own `__init__`. What one may write items to, one may fill again.
+    """
+    if getattr(function, "__name__", None) != "__init__":
+        return
+    target = getattr(function, "__self__", None)
+    if target is None:
+        target = args[0] if args else None
+    kind = type(target)
+    if not (is_own(kind) or hasattr(kind, "__setitem__") or issubclass(kind, _FILLED_AGAIN)):
+        raise TypeError(f"`__init__` of a finished `{kind.__name__}` is not available here; make another one.")
 
 
 def _makes_namespace(function: Any) -> bool:
