@@ -68,7 +68,10 @@ def given() -> dict[str, Any]:
     class Mode(IntFlag):
         A, B = 2, 4
 
-    class Account: ...
+    class Account:
+        @property
+        def limit(self) -> int:
+            return 1
 
     @functools.singledispatch
     def show(value: Any) -> Any:
