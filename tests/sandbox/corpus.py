@@ -13,6 +13,7 @@ import functools
 import json
 import os
 import re
+import traceback
 import typing
 from enum import Enum, Flag, IntFlag
 from pathlib import Path
@@ -54,6 +55,11 @@ def stands_for(alias: Any) -> Any:
 def decoded(value: Any, hint: Any) -> Any:
     """What the package makes of a value that comes from a model, where a tool of the code has this type."""
     return decode(json.dumps(value), hint)
+
+
+def shown(error: Any) -> str:
+    """What a program writes of an error: the module that an `ImportError` is about is imported for that."""
+    return "".join(traceback.format_exception(error))
 
 
 def given() -> dict[str, Any]:
@@ -116,5 +122,6 @@ def given() -> dict[str, Any]:
         "double": double,
         "decoded": decoded,
         "hints_of": hints_of,
+        "shown": shown,
         "stands_for": stands_for,
     }

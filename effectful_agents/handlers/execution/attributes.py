@@ -290,6 +290,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
         or kind in CALLABLES
         or isinstance(obj, Operation)  # a tool: what it is declared to be is what policies go by
         or is_closed(kind)
+        or (isinstance(obj, ImportError) and name not in _TOLD)
         or (is_of_library(kind.__module__) and not _is_writable_kind(kind, name))
     ):
         raise TypeError(f"`{getattr(obj, '__name__', kind.__name__)}` cannot be changed here.")
@@ -298,6 +299,10 @@ def writable(obj: Any, name: str | None = None) -> Any:
     if kind.__name__ == "Context" and name in ("prec", "Emax", "Emin"):
         return _DecimalContext(obj)
     return _with_slices(obj) if name is None else _Written(obj)
+
+
+_TOLD = frozenset({"args", "msg"})
+"""What may be written to an `ImportError`. Who shows one imports the module that it names, to look for like names."""
 
 
 def _with_slices(obj: Any) -> Any:

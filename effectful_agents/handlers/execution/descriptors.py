@@ -45,13 +45,9 @@ def checked_descriptor(descriptor: Any) -> Any:
             return sizes.FORMATS[name]
         if name in CASES and owner is str:
             return _checked_case(descriptor)
-        if name in methods.CHECKS and (name != "__init__" or owner not in _MADE_ONCE):
+        if name in methods.CHECKS and (name != "__init__" or hasattr(owner, "__len__")):
             return checked_unbound(descriptor)
     return descriptor
-
-
-_MADE_ONCE = frozenset({object, property, staticmethod, classmethod, super})
-"""Built-in classes whose objects hold no values, but say what somebody else does."""
 
 
 def _checked_case(descriptor: Any) -> Any:
