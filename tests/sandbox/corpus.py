@@ -57,6 +57,11 @@ def decoded(value: Any, hint: Any) -> Any:
     return decode(json.dumps(value), hint)
 
 
+def shown(error: Any) -> str:
+    """What a program writes of an error: the module that an `ImportError` is about is imported for that."""
+    return "".join(traceback.format_exception(error))
+
+
 def given() -> dict[str, Any]:
     """What a program has among its names that the code may see: functions of closed modules, settings, and its own."""
 
@@ -69,7 +74,10 @@ def given() -> dict[str, Any]:
     class Mode(IntFlag):
         A, B = 2, 4
 
-    class Account: ...
+    class Account:
+        @property
+        def limit(self) -> int:
+            return 1
 
     @functools.singledispatch
     def show(value: Any) -> Any:
@@ -115,5 +123,6 @@ def given() -> dict[str, Any]:
         "double": double,
         "decoded": decoded,
         "hints_of": hints_of,
+        "shown": shown,
         "stands_for": stands_for,
     }

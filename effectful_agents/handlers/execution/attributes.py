@@ -114,10 +114,18 @@ def _get_special(obj: Any, name: str, default: Any) -> Any:
         return _attribute_writer(obj, name)
     if name == "__members__" and isinstance(obj, EnumType):
         return dict(obj.__members__)
+    if name == "__init__" and _is_with_members(obj):
+        raise AttributeError("`__init__` of members of an enumeration is not available here: they are what they are.")
     value = _read(obj, name, default)
     if type(value) in _MUTABLE and _is_shared(obj, name, value):
         return value.copy()
     return _guarded_format(value, name) if name in FORMATS else check_value(value)
+
+
+def _is_with_members(obj: Any) -> bool:
+    """Whether something is a member of an enumeration of the program, or such an enumeration."""
+    cls = obj if type(obj) is not super and isinstance(obj, type) else type(obj)
+    return isinstance(cls, EnumType) and not is_own(cls) and len(cls) > 0
 
 
 _MUTABLE = (dict, list, set)
@@ -221,16 +229,24 @@ def _check_class(cls: type, name: str) -> None:
 
 
 def _attribute_writer(obj: Any, name: str) -> Any:
-    # `object.__setattr__(self, "x", 1)` or `super().__setattr__("x", 1)`.
+    # `object.__setattr__(self, "x", 1)`, `super().__setattr__("x", 1)`, or `self.__setattr__("x", 1)`.
     write = getattr(obj, name)
+    bound = type(write) in _BOUND
 
     def writer(*args: Any) -> None:
-        target, *rest = (super.__self__.__get__(obj), *args) if isinstance(obj, super) else args  # ty: ignore[missing-attribute]
-        check_name(target, rest[0])
-        writable(target, rest[0])
-        write(*[stored_as(rest[0], value) for value in args])
+        if len(args) < (1 if bound else 2):
+            raise TypeError(f"`{name}` takes an object, the name of an attribute, and its value.")
+        # Who is written to is what the interpreter goes by, and not what stands first.
+        target, attribute, *value = (write.__self__, *args) if bound else args
+        check_name(target, attribute)
+        writable(target, attribute)
+        value = [stored_as(attribute, one) for one in value]
+        write(attribute, *value) if bound else write(target, attribute, *value)
 
     return writer
+
+
+_BOUND = (types.MethodWrapperType, types.MethodType)
 
 
 def has_attribute(obj: Any, name: str) -> bool:
@@ -274,6 +290,7 @@ def writable(obj: Any, name: str | None = None) -> Any:
         or kind in CALLABLES
         or isinstance(obj, Operation)  # a tool: what it is declared to be is what policies go by
         or is_closed(kind)
+        or (isinstance(obj, ImportError) and name not in _TOLD)
         or (is_of_library(kind.__module__) and not _is_writable_kind(kind, name))
     ):
         raise TypeError(f"`{getattr(obj, '__name__', kind.__name__)}` cannot be changed here.")
@@ -282,6 +299,10 @@ def writable(obj: Any, name: str | None = None) -> Any:
     if kind.__name__ == "Context" and name in ("prec", "Emax", "Emin"):
         return _DecimalContext(obj)
     return _with_slices(obj) if name is None else _Written(obj)
+
+
+_TOLD = frozenset({"args", "msg"})
+"""What may be written to an `ImportError`. Who shows one imports the module that it names, to look for like names."""
 
 
 def _with_slices(obj: Any) -> Any:

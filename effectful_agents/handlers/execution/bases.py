@@ -107,6 +107,8 @@ def base_of(base: Any) -> Any:
         guarded(base)
         if is_model(base):
             raise TypeError(f"a class here cannot derive from the model `{base.__name__}`; write one that holds it.")
+        if issubclass(base, ImportError):  # who shows one imports the module that it says it is about
+            raise TypeError(f"a class here cannot derive from `{base.__name__}`; derive from another `Exception`.")
         if not all(map(_is_fit, base.__mro__)):
             raise TypeError(f"a class here cannot derive from `{base.__name__}`; write one that holds it.")
     else:

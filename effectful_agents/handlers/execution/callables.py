@@ -20,6 +20,7 @@ from effectful_agents.handlers.execution.callbacks import (
     is_alias,
     is_enumeration,
     is_form,
+    meant,
 )
 from effectful_agents.handlers.execution.descriptors import STREAMS, checked_descriptor, checked_unbound, refuse
 from effectful_agents.handlers.execution.kinds import (
@@ -224,6 +225,8 @@ def guarded(function: Any) -> Any:
     kind = type(function)
     if kind.__module__ == SANDBOX:
         return function
+    if kind in _BOUND and (real := meant(function)) is not function:
+        return guarded(real)
     if kind is types.FunctionType:
         return _checked_function(function)
     if kind is types.MethodType:
@@ -347,9 +350,7 @@ def _checked_method(method: Any) -> Any:
         return method
     if not is_readable_special(name):
         refuse(method)
-    if name == "__call__" and callable(target):
-        guarded(target)
-    elif name in _CLEARING and _is_remembering(target):
+    if name in _CLEARING and _is_remembering(target):
         refuse(method)
     elif isinstance(target, type):
         if is_closed(target) or issubclass(target, type):
@@ -371,6 +372,7 @@ def _checked_method(method: Any) -> Any:
     return method
 
 
+_BOUND = frozenset({types.MethodType, types.MethodWrapperType})
 _CLEARING = frozenset({"cache_clear", "clear_cache"})
 
 

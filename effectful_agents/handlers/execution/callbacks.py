@@ -41,6 +41,7 @@ __all__ = [
     "is_init",
     "is_made_inside",
     "is_outside",
+    "meant",
     "remember_init",
 ]
 
@@ -84,6 +85,28 @@ def is_alias(kind: type) -> bool:
 def is_form(origin: Any) -> bool:
     """Whether what an alias stands for is a class or a type, and nothing else that could be called."""
     return isinstance(origin, type) or type(origin).__module__ in _FORMS or is_alias(type(origin))
+
+
+def meant(function: Any) -> Any:
+    """What is called where this is: `f.__call__` is `f`, and looked at as that.
+
+    >>> meant(dict.__call__.__call__)
+    <class 'dict'>
+    """
+    while type(function) in (types.MethodWrapperType, types.MethodType) and function.__name__ == "__call__":
+        target, found = function.__self__, None
+        for cls in type(target).__mro__:
+            if "__call__" in vars(cls):
+                found = vars(cls)["__call__"]
+                break
+        if type(function) is types.MethodWrapperType:
+            is_its_own = type(found) is types.WrapperDescriptorType
+        else:  # what `super()` has found is another one
+            is_its_own = function.__func__ is found and not is_own(cls) and is_outside(found)
+        if not is_its_own:
+            break
+        function = target
+    return function
 
 
 _inits: set[types.CodeType] = set()

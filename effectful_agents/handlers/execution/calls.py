@@ -34,6 +34,7 @@ from effectful_agents.handlers.execution.callbacks import (
     is_init,
     is_made_inside,
     is_outside,
+    meant,
 )
 from effectful_agents.handlers.execution.decimals import check_fraction, check_made_number
 from effectful_agents.handlers.execution.exact import exact_count
@@ -94,6 +95,8 @@ _SHORT = sizes.WORTH_COUNTING // 3
 
 
 def _slow_callee(function: Any, kind: type) -> Any:
+    if kind in _BOUND and (real := meant(function)) is not function:
+        return callee(real)
     if is_alias(kind):
         guarded(function)
         return callee(function.__origin__)  # itself it would write to what comes out
@@ -106,6 +109,8 @@ def _slow_callee(function: Any, kind: type) -> Any:
         return functools.partial(callee(checked.func), *checked.args, **checked.keywords)
     return functools.partial(_outside, checked)
 
+
+_BOUND = frozenset({types.MethodType, types.MethodWrapperType})
 
 CALLEE.append(callee)
 

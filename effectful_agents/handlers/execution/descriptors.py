@@ -45,7 +45,8 @@ def checked_descriptor(descriptor: Any) -> Any:
             return sizes.FORMATS[name]
         if name in CASES and owner is str:
             return _checked_case(descriptor)
-        if name in methods.CHECKS and name != "__init__":  # who calls that one looks at what it keeps, too
+        # Who calls an `__init__` looks at what it is given too (`callbacks.is_init`).
+        if name in methods.CHECKS and (name != "__init__" or hasattr(owner, "__len__")):
             return checked_unbound(descriptor)
     return descriptor
 

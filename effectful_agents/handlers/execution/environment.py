@@ -167,7 +167,8 @@ def _builtins() -> dict[str, Any]:
     for name, value in vars(builtins).items():
         if isinstance(value, type) and issubclass(value, Exception):
             found[name] = value
-            calls.DIRECT.add(id(value))
+            if not issubclass(value, ImportError):  # what it is told is looked at
+                calls.DIRECT.add(id(value))
     own: dict[str, Callable[..., Any]] = {
         "type": type_,
         "print": print_,

@@ -12,7 +12,7 @@ from effectful_agents.handlers.execution.bases import base_of
 from effectful_agents.handlers.execution.callables import stored
 from effectful_agents.handlers.execution.exact import exact
 from effectful_agents.handlers.execution.hints import check_hint, check_making, is_form
-from effectful_agents.handlers.execution.kinds import SANDBOX, is_own
+from effectful_agents.handlers.execution.kinds import PLAIN, RESTRICTED, SANDBOX, is_own
 from effectful_agents.handlers.execution.names import is_attribute
 from effectful_agents.handlers.execution.streams import mapped, stream
 
@@ -42,7 +42,10 @@ def checked_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, An
                     raise TypeError(f"`{function.__name__}` takes plain values here, not those of a class of your own.")
     if getattr(function, "__module__", None) == "hmac":
         _check_digests(args, kwargs)
+    if "name_from" in kwargs:
+        _check_told_from(function, args)
     _check_types_made(function, args)
+    _check_made_again(function, args)
     if type(function) in _OTHERS:
         return args, kwargs
     if isinstance(function, EnumType):
@@ -79,6 +82,35 @@ def _check_types_made(function: Any, args: tuple[Any, ...]) -> None:
             check_making(owner, key)
     elif is_form(owner) or isinstance(owner, type):
         check_hint(args, kept=True)
+
+
+def _check_told_from(function: Any, args: tuple[Any, ...]) -> None:
+    """Raise if an `ImportError` would say what could not be imported from where: who shows it imports that to look."""
+    owner = getattr(function, "__self__", None)
+    called = args[0] if args else None
+    if function is dict or (owner is not None and type(owner) in PLAIN):
+        return
+    if type(called) is types.FunctionType and called.__builtins__ is RESTRICTED:
+        return
+    raise TypeError("`name_from` cannot be given here: what shows such an error would import a module.")
+
+
+_FILLED_AGAIN = (BaseException, types.SimpleNamespace)
+
+
+def _check_made_again(function: Any, args: tuple[Any, ...]) -> None:
+    """Raise if the `__init__` of the library would give another content to what is finished: a property, a type.
+
+    The program's own objects have its own `__init__`. What one may write items to, one may fill again.
+    """
+    if getattr(function, "__name__", None) != "__init__":
+        return
+    target = getattr(function, "__self__", None)
+    if target is None:
+        target = args[0] if args else None
+    kind = type(target)
+    if not (is_own(kind) or hasattr(kind, "__setitem__") or issubclass(kind, _FILLED_AGAIN)):
+        raise TypeError(f"`__init__` of a finished `{kind.__name__}` is not available here; make another one.")
 
 
 def _makes_namespace(function: Any) -> bool:
