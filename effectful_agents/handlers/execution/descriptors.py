@@ -45,8 +45,7 @@ def checked_descriptor(descriptor: Any) -> Any:
             return sizes.FORMATS[name]
         if name in CASES and owner is str:
             return _checked_case(descriptor)
-        # Who calls an `__init__` looks at what it is given too (`callbacks.is_init`).
-        if name in methods.CHECKS and (name != "__init__" or hasattr(owner, "__len__")):
+        if name in methods.CHECKS and name != "__init__":  # who calls that one looks at what it keeps, too
             return checked_unbound(descriptor)
     return descriptor
 

@@ -33,6 +33,8 @@ def listen(app: Any, host: str, port: int, *, announce: Callable[[str], None], t
     """
     if host not in LOOPBACK and told:
         print(f"note: {told} in the clear; put a proxy with TLS before other machines.", file=sys.stderr)
+    if not 0 <= port < 65_536:
+        return fail(f"`--port {port}` is none; a port is a number from 0 to 65535.", code=2)
     config = uvicorn.Config(
         app,
         host=host,

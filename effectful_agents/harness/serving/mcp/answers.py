@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = ["NOBODY", "answer_of", "blocks_of", "failed", "form_of", "refused"]
 _log = logging.getLogger("effectful_agents.mcp")
 
 _LONGEST = 2_000
+_AUDIO = {"mp3": "audio/mpeg"}
 NOBODY = Answer(approved=False, reason="the client cannot ask anybody", from_nobody=True)
 
 
@@ -43,10 +45,13 @@ def _block(part: Any) -> Any:
             return mcp_types.TextContent(type="text", text=part["image_url"]["url"])
         case "input_audio":
             audio = part["input_audio"]
-            return mcp_types.AudioContent(type="audio", data=audio["data"], mime_type=f"audio/{audio['format']}")
+            mime_type = _AUDIO.get(audio["format"], f"audio/{audio['format']}")
+            return mcp_types.AudioContent(type="audio", data=audio["data"], mime_type=mime_type)
     file = part["file"]
     mime_type, data = _data(file.get("file_data", ""))
-    name = file.get("filename") or "file"
+    if not data:
+        return mcp_types.TextContent(type="text", text="[a file that the service of a model keeps]")
+    name = urllib.parse.quote((file.get("filename") or "file").rpartition("/")[2], safe="")
     resource = mcp_types.BlobResourceContents(uri=f"file:///{name}", mime_type=mime_type, blob=data)
     return mcp_types.EmbeddedResource(type="resource", resource=resource)
 
@@ -71,11 +76,17 @@ def failed(name: str, error: BaseException, *, by_tool: bool) -> Any:
     if isinstance(error, Denied | StepDenied):
         return refused(f"This call was not allowed: {error}")
     if by_tool:
-        told = without_secrets(printable_lines(str(error))) or "it says nothing more"
-        return refused(f"{type(error).__name__}: {told}")
+        return refused(f"{type(error).__name__}: {_said(error)}")
     number = secrets.token_hex(4)
     _log.error("the call of `%s` failed (%s)", name, number, exc_info=error)
     return refused(f"The server could not do this; its log has the reason under {number}.")
+
+
+def _said(error: BaseException) -> str:
+    """What an error says, without secrets; of one of the machine not which file it is about."""
+    if isinstance(error, OSError):
+        return error.strerror or "it failed"
+    return without_secrets(printable_lines(str(error))) or "it says nothing more"
 
 
 def refused(text: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import mcp_types
 
 from effectful_agents.encoding import tool_codec
-from effectful_agents.errors import Cancelled, Signal, ToolCallExecutionError
+from effectful_agents.errors import Cancelled, ToolCallExecutionError
 from effectful_agents.harness.serving.mcp.answers import NOBODY, blocks_of, failed, refused
 from effectful_agents.harness.serving.mcp.offered import Offered
 from effectful_agents.messages import Message
@@ -110,7 +110,7 @@ class Call:
     def _run(self) -> None:
         try:
             result = self._result()
-        except (Exception, Signal) as error:
+        except BaseException as error:  # a tool may end its process, and this is not the one that it means
             result = failed(self.name, error, by_tool=False)
         self._post(result)
 

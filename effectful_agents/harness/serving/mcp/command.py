@@ -103,7 +103,7 @@ def _serving(settings: _Settings, options: dict[str, Any]) -> Callable[[], int]:
         publisher = Publisher(offered(published.named_tools), published.stack_with(settings.handlers))
     server = publisher.server(published.name, published.description, _version())
     if settings.http:
-        made_up = settings.token_file is None and _VARIABLE not in os.environ
+        made_up = settings.token_file is None and not os.environ.get(_VARIABLE)
         return lambda: over_http(server, settings.host, settings.port, token, show_token=made_up)
     return lambda: over_stdio(server)
 

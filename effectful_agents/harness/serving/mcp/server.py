@@ -129,7 +129,8 @@ class Publisher:
         """Those of the session. A request over HTTP that belongs to none has its own, for its own time."""
         request = context.request
         key = "" if request is None else request.headers.get("mcp-session-id")
-        if key is None:
+        # In the newest version nobody has looked whether it is the session of this client.
+        if key is None or (request is not None and context.protocol_version in MODERN_PROTOCOL_VERSIONS):
             return Conversations()
         if key not in self._sessions and len(self._sessions) >= _MOST_SESSIONS:
             self._sessions.popitem(last=False)

@@ -10,9 +10,10 @@ from typing import Any
 import anyio
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 
-from effectful_agents.harness.serving.listening import listen, log_to_stderr
+from effectful_agents.harness.serving.listening import LOOPBACK, listen, log_to_stderr
 
 __all__ = ["over_http", "over_stdio"]
 
@@ -36,7 +37,8 @@ def over_stdio(server: Server[Any]) -> int:
 def over_http(server: Server[Any], host: str, port: int, token: str, *, show_token: bool) -> int:
     """Serve all clients that have the token, until the process is told to end."""
     log_to_stderr()
-    app = _guarded(server.streamable_http_app(host=host, max_request_body_size=_MAX_BODY), token)
+    app = server.streamable_http_app(host=host, max_request_body_size=_MAX_BODY, transport_security=_origins(host))
+    app = _guarded(app, token)
     if show_token:
         print(f"token: {token}", file=sys.stderr)
 
@@ -44,6 +46,18 @@ def over_http(server: Server[Any], host: str, port: int, token: str, *, show_tok
         print(f"serving at {address}/mcp", file=sys.stderr, flush=True)
 
     return listen(app, host, port, announce=announce, told="tokens cross")
+
+
+def _origins(host: str) -> TransportSecuritySettings:
+    """Pages of no other origin may ask; at an address that others reach, whoever is in front of it knows its name."""
+    names = ["127.0.0.1", "localhost", "[::1]"]
+    if host in LOOPBACK:
+        hosts = [f"{name}:*" for name in names]
+        origins = [f"http://{one}" for one in hosts]
+        return TransportSecuritySettings(
+            enable_dns_rebinding_protection=True, allowed_hosts=hosts, allowed_origins=origins
+        )
+    return TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 
 def _guarded(app: Any, token: str) -> Any:

@@ -44,6 +44,10 @@ def order(item: str) -> str:
 @Tool.define(risk=Risk.SOFT_WRITE)
 def fail(kind: str) -> str:
     """Fail."""
+    if kind == "exit":
+        raise SystemExit(3)
+    if kind == "file":
+        open("/nowhere/private/place.txt")  # noqa: SIM115
     if kind == "own":
         raise ValueError("no such shelf, key sk-abcdefghijklmnop1234")
     raise ExceptionGroup("x", [ValueError("y")])

@@ -120,6 +120,8 @@ async def test_everything_by_each_way(made: tuple[Client, Person]):
     own = text(await client.call_tool("fail", {"kind": "own"}))
     assert own == "ValueError: no such shelf, key [secret]"
     assert "Traceback" not in text(await client.call_tool("fail", {"kind": "group"}))
+    assert (await client.call_tool("fail", {"kind": "exit"})).is_error
+    assert text(await client.call_tool("fail", {"kind": "file"})) == "FileNotFoundError: No such file or directory"
     broken = text(await client.call_tool("summary", {"text": "break"}))
     assert "sk-" not in broken
 
@@ -166,6 +168,22 @@ async def test_each_session_has_its_own_conversation(address: str):
     assert said == ["1", "1", "2", "3"]
     async with client("2026-07-28") as modern:  # which knows no sessions
         said = [text(await modern.call_tool("desk__ask", {"question": "?"})).partition(" ")[0] for _ in range(2)]
+    assert said == ["1", "1"]
+
+
+async def test_nobody_goes_on_with_the_conversation_of_another_session(address: str):
+    headers = {
+        "authorization": f"Bearer {TOKEN}",
+        "mcp-session-id": "made up",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "desk__ask",
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+    }
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as web:
+        async with Client(streamable_http_client(address, http_client=web), elicitation_callback=Person()) as client:
+            said = [text(await client.call_tool("desk__ask", {"question": "?"})).partition(" ")[0] for _ in range(2)]
     assert said == ["1", "1"]
 
 
@@ -216,6 +234,7 @@ async def test_what_is_no_request_ends_nothing(address: str):
         (["serve", "mcp", DESK, "--with", "nothing"], "nothing"),
         (["serve", "mcp", DESK, "--journal", "x.db", "--run-id", "x"], "each call"),
         (["serve", "mcp", DESK, "--http", "--token-file", "/nowhere"], "token"),
+        (["serve", "gateway", "--port", "99999"], "65535"),
     ],
 )
 async def test_what_has_to_be_written_otherwise(words, told, capsys):
